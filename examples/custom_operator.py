@@ -21,7 +21,7 @@ from onnx.defs import OpSchema, register_schema
 from epcheck import api
 from epcheck.generators import graph
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.operator import NO_KERNEL, Operator
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
@@ -60,11 +60,11 @@ def bindings(sample: WindowSample, _since_version: int, dtypes: tuple[str, ...])
     return (graph.RUNTIME,) if sample.every_dtype or dtypes == ("float32",) else ()
 
 
-# 3. The node of a sample. Random values come from `binding.rng` alone: the case id seeds it.
-def node(sample: WindowSample, binding: Binding) -> Node:
-    x = binding.rng.integers(-9, 9, sample.shape) + (0.5 if binding.dtype.kind == "f" else 0)
-    operands = (Operand("x", x.astype(binding.dtype)),)
-    return Node("WindowSum", DOMAIN, binding.since_version, operands, ("y",), {"width": sample.width})
+# 3. The node of a sample. Random values come from `context.rng` alone: the case id seeds it.
+def node(sample: WindowSample, context: CaseContext) -> Node:
+    x = context.rng.integers(-9, 9, sample.shape) + (0.5 if context.dtype.kind == "f" else 0)
+    operands = (Operand("x", x.astype(context.dtype)),)
+    return Node("WindowSum", DOMAIN, context.since_version, operands, ("y",), {"width": sample.width})
 
 
 # 4. The truth, in float64 and rounded once. A bound states its source.

@@ -30,7 +30,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Binding:
+class CaseContext:
     """What is applied to a sample: the version, one dtype per varied type constraint, and the random source."""
 
     since_version: int

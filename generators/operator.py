@@ -14,7 +14,7 @@ import numpy as np
 from numpy.random.bit_generator import ISeedSequence
 
 from epcheck.generators import graph, schema
-from epcheck.generators.case import Binding, BuiltCase, Case, Sample
+from epcheck.generators.case import BuiltCase, Case, CaseContext, Sample
 from epcheck.generators.declaration.interaction import Interaction
 from epcheck.generators.declaration.optional_io import OptionalIO
 from epcheck.generators.declaration.parameter_space import ParameterSpace
@@ -77,7 +77,7 @@ class Operator(Generic[S]):
     name: str
     samples: Callable[[], Iterable[S]]
     bindings: Callable[[S, int, tuple[str, ...]], tuple[str, ...]]
-    node: Callable[[S, Binding], Node]
+    node: Callable[[S, CaseContext], Node]
     truth: Callable[[Node], Truth]
     lower: Callable[[Node], Lowering | None]
     varied: tuple[str, ...] = ("T",)
@@ -160,7 +160,7 @@ def declare(
 
 def _build(operator: Operator[S], sample: S, case: Case) -> BuiltCase:
     dtypes = tuple(np.dtype(name) for name in case.dtype.split("-"))
-    node = operator.node(sample, Binding(case.since_version, dtypes, random_source(case.id)))
+    node = operator.node(sample, CaseContext(case.since_version, dtypes, random_source(case.id)))
     return built_of(operator, node, operator.truth(node), case)
 
 

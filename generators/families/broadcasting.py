@@ -17,7 +17,7 @@ import numpy as np
 from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.citation import Citation
 from epcheck.generators.directml import DataType, OperatorDesc, TensorDesc
 from epcheck.generators.directml.lowering import Lowering, padded, padded_sizes
@@ -242,19 +242,19 @@ def formal_names(rule: Rule, since_version: int, count: int) -> tuple[tuple[str,
     return tuple(inputs), definition.outputs[0].name
 
 
-def node(rule: Rule, sample: ElementwiseSample, binding: Binding) -> Node:
+def node(rule: Rule, sample: ElementwiseSample, context: CaseContext) -> Node:
     """Inputs of one dtype T and of shapes that broadcast; the last one is what exporters write as an initializer."""
-    values = _values(rule, sample, binding.dtype, binding.rng)
-    names, result = formal_names(rule, binding.since_version, len(values))
+    values = _values(rule, sample, context.dtype, context.rng)
+    names, result = formal_names(rule, context.since_version, len(values))
     if sample.mixed:
-        other = np.dtype(np.int32 if binding.dtype.kind != "i" else np.float32)
+        other = np.dtype(np.int32 if context.dtype.kind != "i" else np.float32)
         values = (values[0], np.ones(values[1].shape, other), *values[2:])
     last = len(values) - 1
     inputs = tuple(
         Operand(name, value, parameter=last > 0 and index == last)
         for index, (name, value) in enumerate(zip(names, values, strict=True))
     )
-    return Node(rule.name, rule.domain, binding.since_version, inputs, (result,), dict(sample.attributes))
+    return Node(rule.name, rule.domain, context.since_version, inputs, (result,), dict(sample.attributes))
 
 
 def _values(rule: Rule, sample: ElementwiseSample, dtype: np.dtype[Any], rng: np.random.Generator) -> tuple[Array, ...]:

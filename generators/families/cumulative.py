@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from epcheck.generators.array import Array
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.node import Attribute, Node, Operand
 
 
@@ -70,9 +70,9 @@ def refused() -> Iterator[CumulativeSample]:
     yield CumulativeSample(name="refused_axis_at_rank_of_size_0", shape=(3, 0), axis=3)
 
 
-def node(operator: str, sample: CumulativeSample, binding: Binding, x: Array) -> Node:
+def node(operator: str, sample: CumulativeSample, context: CaseContext, x: Array) -> Node:
     """x of any number type; axis int32 or int64 [], a parameter. y has shape and dtype of x."""
     settings = {"exclusive": sample.exclusive, "reverse": sample.reverse}
     attributes: dict[str, Attribute] = {key: value for key, value in settings.items() if value is not None}
     axis = Operand("axis", np.full(sample.axis_shape, sample.axis, sample.axis_dtype), parameter=True)
-    return Node(operator, "", binding.since_version, (Operand("x", x), axis), ("y",), attributes)
+    return Node(operator, "", context.since_version, (Operand("x", x), axis), ("y",), attributes)

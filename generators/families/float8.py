@@ -17,7 +17,7 @@ from onnx import helper
 from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.families import narrow
 from epcheck.generators.node import Attribute, Node, Operand, Surroundings
 from epcheck.generators.truth import Outputs, Truth
@@ -66,9 +66,9 @@ def bindings(sample: Float8Sample, since_version: int, operator: str, dtypes: tu
     return (graph.INITIALIZER,) if is_float8 and sample.attributes.keys() <= known else ()
 
 
-def quantize_node(sample: Float8Sample, binding: Binding) -> Node:
+def quantize_node(sample: Float8Sample, context: CaseContext) -> Node:
     """x [n] and y_scale [] float32; y_zero_point [] float8, 0; y of its type, which a Cast behind it widens."""
-    source, target = binding.dtypes
+    source, target = context.dtypes
     assert isinstance(sample.scale, float)
     x = narrow.values_of(sample.values, source, target) * source.type(sample.scale)
     operands = (
@@ -76,7 +76,7 @@ def quantize_node(sample: Float8Sample, binding: Binding) -> Node:
         Operand("y_scale", np.array(sample.scale, source)),
         Operand("y_zero_point", np.zeros((), target), parameter=True),
     )
-    signature = schema.signature("QuantizeLinear", binding.since_version)
+    signature = schema.signature("QuantizeLinear", context.since_version)
     types = {**dict.fromkeys(signature.inputs[:2], source.name), signature.outputs[0]: target.name}
     to = helper.np_dtype_to_tensor_dtype(np.dtype(np.float32))
     around = Surroundings(
@@ -86,7 +86,7 @@ def quantize_node(sample: Float8Sample, binding: Binding) -> Node:
         types={name: dtype for name, dtype in types.items() if name in signature.constraints},
         after=(helper.make_node("Cast", ["narrow"], ["y"], name="back", to=to),),
     )
-    return Node("QuantizeLinear", "", binding.since_version, operands, ("y",), sample.attributes, around)
+    return Node("QuantizeLinear", "", context.since_version, operands, ("y",), sample.attributes, around)
 
 
 def quantize_truth(node: Node) -> Truth:
@@ -96,9 +96,9 @@ def quantize_truth(node: Node) -> Truth:
     return Outputs((narrow.widened("y", values, np.dtype(np.float32)),))
 
 
-def dequantize_node(sample: Float8Sample, binding: Binding) -> Node:
+def dequantize_node(sample: Float8Sample, context: CaseContext) -> Node:
     """x, every value of its type, as a matrix of four rows; x_scale float32 [] or [4]; x_zero_point 0."""
-    source, target = binding.dtypes
+    source, target = context.dtypes
     scale = np.array(sample.scale, target)
     operands = [
         Operand("x", narrow.codes(source).reshape(4, -1), parameter=True),
@@ -106,7 +106,7 @@ def dequantize_node(sample: Float8Sample, binding: Binding) -> Node:
     ]
     if sample.zero_point:
         operands.append(Operand("x_zero_point", np.zeros(scale.shape, source), parameter=True))
-    return Node("DequantizeLinear", "", binding.since_version, tuple(operands), ("y",), sample.attributes)
+    return Node("DequantizeLinear", "", context.since_version, tuple(operands), ("y",), sample.attributes)
 
 
 def dequantize_truth(node: Node) -> Truth:

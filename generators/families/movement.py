@@ -16,7 +16,7 @@ import numpy as np
 
 from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.declaration.parameter_space import ANY_VALUE, ParameterSpace, Parts, Values, always
 from epcheck.generators.directml.lowering import Lowering
@@ -85,7 +85,7 @@ def movement(
     *,
     varied: tuple[str, ...] = ("T",),
     parameters: frozenset[str] | None = None,
-    node: Callable[[MovementSample, Binding], Node] | None = None,
+    node: Callable[[MovementSample, CaseContext], Node] | None = None,
     established: int | None = None,
 ) -> Operator[MovementSample]:
     """An operator whose truth is exact.
@@ -169,51 +169,51 @@ def _has_dimensions(argument: Argument) -> bool:
     return bool(argument.shape) if isinstance(argument, Drawn | np.ndarray) else False
 
 
-def node_of(name: str, parameters: frozenset[str] | None, sample: MovementSample, binding: Binding) -> Node:
+def node_of(name: str, parameters: frozenset[str] | None, sample: MovementSample, context: CaseContext) -> Node:
     """The node of a sample, inputs and attributes named as in the schema of the version."""
-    definition = schema.schema(name, binding.since_version)
-    wanted = parameters_of(name, binding.since_version, parameters)
+    definition = schema.schema(name, context.since_version)
+    wanted = parameters_of(name, context.since_version, parameters)
     operands: list[Operand | None] = []
     for formal in definition.inputs:
         argument = sample.arguments.get(formal.name)
         if argument is not None:
             is_parameter = formal.name in wanted and _is_parameter(argument)
-            operands.append(Operand(formal.name, as_array(argument, binding), parameter=is_parameter))
+            operands.append(Operand(formal.name, as_array(argument, context), parameter=is_parameter))
         else:
             values = Drawn(sample.shape, sample.special, sample.small)
-            operands.append(None if operands else Operand(formal.name, drawn(values, binding)))
+            operands.append(None if operands else Operand(formal.name, drawn(values, context)))
     while operands[-1] is None:
         operands.pop()
     attributes = {
-        key: as_array(value, binding) if isinstance(value, Typed | Drawn) else value
+        key: as_array(value, context) if isinstance(value, Typed | Drawn) else value
         for key, value in sample.arguments.items()
         if key in definition.attributes
     }
     formal_output = definition.outputs[0].name
     outputs = (formal_output,) if sample.outputs == 1 else tuple(f"output_{i}" for i in range(sample.outputs))
-    return Node(name, "", binding.since_version, tuple(operands), outputs, attributes)
+    return Node(name, "", context.since_version, tuple(operands), outputs, attributes)
 
 
-def as_array(argument: Argument, binding: Binding) -> Array:
+def as_array(argument: Argument, context: CaseContext) -> Array:
     """The value of an input; what has no dtype of its own is int64."""
     match argument:
         case Typed(value):
-            return np.array(value, binding.dtype)
+            return np.array(value, context.dtype)
         case Drawn():
-            return drawn(argument, binding)
+            return drawn(argument, context)
         case np.ndarray():
             return argument
     return np.array(argument, np.int64)
 
 
-def drawn(wanted: Drawn, binding: Binding) -> Array:
+def drawn(wanted: Drawn, context: CaseContext) -> Array:
     """The values, of the case's dtype."""
     if wanted.special:
-        return np.resize(data.every_value(binding.dtype), wanted.shape)
+        return np.resize(data.every_value(context.dtype), wanted.shape)
     if wanted.small:
-        low = 0 if binding.dtype.kind in "bu" else -2
-        return binding.rng.integers(low, 4, wanted.shape).astype(binding.dtype)
-    return data.distinct(wanted.shape, binding.dtype, binding.rng)
+        low = 0 if context.dtype.kind in "bu" else -2
+        return context.rng.integers(low, 4, wanted.shape).astype(context.dtype)
+    return data.distinct(wanted.shape, context.dtype, context.rng)
 
 
 def truth(result: Result, node: Node) -> Truth:

@@ -25,7 +25,7 @@ from onnx import helper
 from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.node import Attribute, Node, Operand, Surroundings
 from epcheck.generators.oracle_math import quantization
 from epcheck.generators.truth import Output, Outputs, Truth
@@ -115,12 +115,12 @@ def bindings(sample: NarrowSample, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     return (graph.CONSTANT,) if sample.from_narrow else (graph.RUNTIME,)
 
 
-def node(sample: NarrowSample, binding: Binding) -> Node:
+def node(sample: NarrowSample, context: CaseContext) -> Node:
     """input: 1-D, of T1. output: of T2, or, where that is narrow, of float32 or int32, from a second Cast."""
-    source, target = binding.dtypes
+    source, target = context.dtypes
     attributes: dict[str, Attribute] = {**sample.attributes, "to": int(helper.np_dtype_to_tensor_dtype(target))}
     if sample.from_narrow:
-        return Node("Cast", "", binding.since_version, (Operand("input", codes(source)),), ("output",), attributes)
+        return Node("Cast", "", context.since_version, (Operand("input", codes(source)),), ("output",), attributes)
     back = "int32" if target.name in INTEGERS else "float32"
     to = helper.np_dtype_to_tensor_dtype(np.dtype(back))
     around = Surroundings(
@@ -131,7 +131,7 @@ def node(sample: NarrowSample, binding: Binding) -> Node:
         after=(helper.make_node("Cast", ["narrow"], ["output"], name="back", to=to),),
     )
     values = Operand("input", values_of(sample.values, source, target))
-    return Node("Cast", "", binding.since_version, (values,), ("output",), attributes, around)
+    return Node("Cast", "", context.since_version, (values,), ("output",), attributes, around)
 
 
 def codes(dtype: np.dtype[Any]) -> Array:

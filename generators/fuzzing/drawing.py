@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from epcheck.generators import registry, schema
-from epcheck.generators.case import Binding
+from epcheck.generators.case import CaseContext
 from epcheck.generators.claims import Claims
 from epcheck.generators.fuzzing import node_mutation, oracle
 from epcheck.generators.fuzzing.oracle import Open
@@ -137,13 +137,13 @@ class Space:
 
     def _node(self, sample: Any, version: int, dtypes: tuple[str, ...], random: Random) -> Node | None:
         rng = np.random.Generator(np.random.Philox(key=random.getrandbits(64)))
-        binding = Binding(version, tuple(np.dtype(name) for name in dtypes), rng)
+        context = CaseContext(version, tuple(np.dtype(name) for name in dtypes), rng)
         if _is_large(sample):
             return None
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                node = self.operator.node(sample, binding)
+                node = self.operator.node(sample, context)
         except Exception:  # a sample that the generator cannot make a node of
             return None
         with np.errstate(all="ignore"):

@@ -23,7 +23,7 @@ are what following these steps gives):
    rule that the node breaks. Floating point is evaluated in float64 and rounded once; a bound cites its sources
    (`citation.py`; the constants are in `bounds/`). Where the page is silent, there is no case: say so in the module's
    docstring.
-5. `node(sample, binding)` makes the `Node`: its inputs with values (from `binding.rng` alone, in `binding.dtype`),
+5. `node(sample, context)` makes the `Node`: its inputs with values (from `context.rng` alone, in `context.dtype`),
    marked `parameter=True` where exporters write initializers, and its attributes.
 6. `lower(node)` gives the DirectML description that the DML EP turns the node into (`directml/descriptions/FAMILY/`),
    or None where nothing is executed. Where the operator never is a single DirectML operator, it is one of

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from epcheck.generators import graph, schema
-from epcheck.generators.case import Binding, BuiltCase, Case
+from epcheck.generators.case import BuiltCase, Case, CaseContext
 from epcheck.generators.declaration.optional_io import OptionalIO
 from epcheck.generators.node import Node
 from epcheck.generators.operator import NotLowered, Operator, built_of, random_source
@@ -130,7 +130,7 @@ def _node(declared: OptionalIO, operator: Operator[Any], combination: Combinatio
     for name in combination.absent:
         fields |= declared.fields_without.get(name, {})
     dtypes = tuple(np.dtype(name) for name in case.dtype.split("-"))
-    node = operator.node(replace(base, **fields), Binding(case.since_version, dtypes, random_source(case.id)))
+    node = operator.node(replace(base, **fields), CaseContext(case.since_version, dtypes, random_source(case.id)))
     taken_out = combination.absent - declared.fields_without.keys()
     inputs = [None if operand is not None and operand.name in taken_out else operand for operand in node.inputs]
     while inputs[-1] is None:

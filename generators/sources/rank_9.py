@@ -16,7 +16,7 @@ import numpy as np
 
 from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
-from epcheck.generators.case import Binding, BuiltCase, Case, Sample
+from epcheck.generators.case import BuiltCase, Case, CaseContext, Sample
 from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.operator import NotLowered, Operator, built_of, random_source
@@ -75,7 +75,7 @@ def _versions(operator: Operator[Any]) -> list[int]:
 
 def _built(operator: Operator[Any], sample: Sample, case: Case) -> BuiltCase:
     dtypes = tuple(np.dtype(name) for name in case.dtype.split("-"))
-    node = operator.node(sample, Binding(case.since_version, dtypes, random_source(case.id)))
+    node = operator.node(sample, CaseContext(case.since_version, dtypes, random_source(case.id)))
     for is_front in (not operator.new_axis_last, operator.new_axis_last):
         raised = _raised(node, is_front)
         with np.errstate(all="ignore"):

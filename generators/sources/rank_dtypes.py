@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from epcheck.generators import graph
-from epcheck.generators.case import Binding, BuiltCase, Case, Sample
+from epcheck.generators.case import BuiltCase, Case, CaseContext, Sample
 from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.operator import Operator, built_of, random_source
 
@@ -75,6 +75,6 @@ def _is_of_rank(name: str, rank: str) -> bool:
 
 def _built(operator: Operator[Any], sample: Sample, case: Case) -> BuiltCase:
     dtypes = tuple(np.dtype(name) for name in case.dtype.split("-"))
-    node = operator.node(sample, Binding(case.since_version, dtypes, random_source(case.id)))
+    node = operator.node(sample, CaseContext(case.since_version, dtypes, random_source(case.id)))
     with np.errstate(all="ignore"):
         return built_of(operator, node, operator.truth(node), case)

@@ -14,7 +14,7 @@ from whole_suite import whole_suite, whole_suite_ids
 
 from epcheck.generators import graph, operator, registry, schema, suite
 from epcheck.generators.array import Array
-from epcheck.generators.case import Binding, Case, Sample
+from epcheck.generators.case import Case, CaseContext, Sample
 from epcheck.generators.case_pattern import matches
 
 
@@ -81,7 +81,7 @@ def without_its_truth(case: Case) -> tuple[object, ...]:
         return fed(built.model, built.feeds)
     declared, sample = registry.operator_of(case.operator_key), samples_of(case.operator_key)[case.sample]
     dtypes = tuple(np.dtype(name) for name in case.dtype.split("-"))
-    node = declared.node(sample, Binding(case.since_version, dtypes, operator.random_source(case.id)))
+    node = declared.node(sample, CaseContext(case.since_version, dtypes, operator.random_source(case.id)))
     types = dict.fromkeys(schema.signature(node.op_type, node.since_version, node.domain).constraints, "float32")
     model = graph.model(node, case.binding, types, (0,) * len(node.results))
     return fed(model, graph.feeds(node, case.binding))

@@ -16,7 +16,7 @@ import numpy as np
 
 from epcheck.generators import schema
 from epcheck.generators.array import Array
-from epcheck.generators.case import Binding
+from epcheck.generators.case import CaseContext
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.operator import Operator
 
@@ -153,7 +153,7 @@ def _node(operator: Operator[Any], sample: Any, version: int) -> Node | None:
             rng = np.random.Generator(np.random.Philox(key=0))
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                return operator.node(sample, Binding(version, tuple(map(np.dtype, dtypes)), rng))
+                return operator.node(sample, CaseContext(version, tuple(map(np.dtype, dtypes)), rng))
     return None
 
 

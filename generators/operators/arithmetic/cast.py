@@ -24,7 +24,7 @@ from onnx import TensorProto, helper
 from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.declaration.undefined_sample import Answer, UndefinedSample, UndefinedSamples
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.descriptions.elementwise.elementwise import Cast
@@ -206,23 +206,23 @@ def is_defined(values: Array, target: np.dtype[Any]) -> Array:
         return np.asarray((whole >= low) & (whole < high))
 
 
-def node(name: str, sample: CastSample, binding: Binding) -> Node:
+def node(name: str, sample: CastSample, context: CaseContext) -> Node:
     """input of any shape and dtype T1; `to`, or the dtype of target_type, is T2."""
-    source, target = binding.dtypes
+    source, target = context.dtypes
     if sample.values:
         values = _defined(sample.values, source, target)
     elif sample.boundary:
         edges = data.denormals(source) if sample.boundary == "denormals" else data.boundary(source)
         values = edges[is_defined(edges, target)]
     else:
-        values = _small_numbers(sample.shape, source, target, binding.rng)
+        values = _small_numbers(sample.shape, source, target, context.rng)
     attributes: dict[str, Attribute] = dict(sample.attributes)
     operands = [Operand("input", values)]
     if name == "CastLike":
         operands.append(Operand("target_type", np.ones(sample.like, target), parameter=True))
     else:
         attributes["to"] = helper.np_dtype_to_tensor_dtype(target) if sample.to is None else sample.to
-    return Node(name, "", binding.since_version, tuple(operands), ("output",), attributes)
+    return Node(name, "", context.since_version, tuple(operands), ("output",), attributes)
 
 
 def _small_numbers(shape: Shape, source: np.dtype[Any], target: np.dtype[Any], rng: np.random.Generator) -> Array:
@@ -322,8 +322,8 @@ def _cast_bindings(sample: CastSample | NarrowSample, since_version: int, dtypes
     return () if narrow.is_narrow(dtypes) else bindings("Cast", sample, since_version, dtypes)
 
 
-def _cast_node(sample: CastSample | NarrowSample, binding: Binding) -> Node:
-    return narrow.node(sample, binding) if isinstance(sample, NarrowSample) else node("Cast", sample, binding)
+def _cast_node(sample: CastSample | NarrowSample, context: CaseContext) -> Node:
+    return narrow.node(sample, context) if isinstance(sample, NarrowSample) else node("Cast", sample, context)
 
 
 def _is_narrow(node: Node) -> bool:

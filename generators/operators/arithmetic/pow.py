@@ -18,7 +18,7 @@ import numpy as np
 from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, zero_signs
-from epcheck.generators.case import Binding
+from epcheck.generators.case import CaseContext
 from epcheck.generators.declaration.interaction import Interaction, Literal
 from epcheck.generators.declaration.undefined_sample import Answer, UndefinedSample, UndefinedSamples
 from epcheck.generators.directml import OperatorDesc, TensorDesc
@@ -164,12 +164,12 @@ def _draw(shapes: tuple[Shape, ...], dtype: np.dtype[Any], rng: np.random.Genera
     return integers_within(-3, 3, shapes[0], dtype, rng), integers_within(0, 4, shapes[1], dtype, rng)
 
 
-def node(sample: PowSample, binding: Binding) -> Node:
+def node(sample: PowSample, context: CaseContext) -> Node:
     """X of dtype T, Y of dtype T, or T1 from Pow-12 on; their shapes broadcast."""
-    made = broadcasting.node(RULE, sample, binding)
+    made = broadcasting.node(RULE, sample, context)
     base, exponent = made.inputs
     assert exponent is not None
-    value = exponent.value if sample.power is None else np.full(exponent.value.shape, sample.power, binding.dtype)
+    value = exponent.value if sample.power is None else np.full(exponent.value.shape, sample.power, context.dtype)
     if sample.exponent:
         value = value.astype(sample.exponent)
     return replace(made, inputs=(base, replace(exponent, value=value)))

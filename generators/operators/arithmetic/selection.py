@@ -18,7 +18,7 @@ import numpy as np
 
 from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.declaration.interaction import Interaction, Literal, Random
 from epcheck.generators.directml import DataType, OperatorDesc, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise.elementwise import (
@@ -242,22 +242,22 @@ def _held(sample: ClipSample, dtype: np.dtype[Any]) -> list[float]:
     return [value for value in sample.values if info.min <= value <= info.max]
 
 
-def clip_node(sample: ClipSample, binding: Binding) -> Node:
+def clip_node(sample: ClipSample, context: CaseContext) -> Node:
     """input of any shape and dtype T; min and max are scalars of T, or float attributes in Clip-6."""
-    dtype = binding.dtype
-    values = Operand("input", _clipped_values(sample, dtype, binding.rng))
+    dtype = context.dtype
+    values = Operand("input", _clipped_values(sample, dtype, context.rng))
     low, high = (_end(end, dtype) for end in (sample.low, sample.high))
-    if _has_attributes(binding.since_version):
+    if _has_attributes(context.since_version):
         settings = {"min": low, "max": high}
         attributes: dict[str, Attribute] = {name: float(end) for name, end in settings.items() if end is not None}
-        return Node("Clip", "", binding.since_version, (values,), ("output",), attributes)
+        return Node("Clip", "", context.since_version, (values,), ("output",), attributes)
     ends = [
         None if end is None else Operand(name, np.full(sample.bound_shape, end, dtype), parameter=True)
         for name, end in (("min", low), ("max", high))
     ]
     while ends and ends[-1] is None and not sample.trailing:
         ends.pop()
-    return Node("Clip", "", binding.since_version, (values, *ends), ("output",))
+    return Node("Clip", "", context.since_version, (values, *ends), ("output",))
 
 
 def _clipped_values(sample: ClipSample, dtype: np.dtype[Any], rng: np.random.Generator) -> Array:

@@ -29,7 +29,7 @@ from epcheck.generators.bounds.estimate import (
     join_heads,
     split_heads,
 )
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.declaration.optional_io import OptionalIO, each_alone
 from epcheck.generators.declaration.parameter_space import ParameterSpace, Parts, Values
 from epcheck.generators.directml.descriptions.attention.multihead_attention import (
@@ -175,8 +175,8 @@ def multi_head_bindings(sample: AttentionSample, since_version: int, dtypes: tup
     return ways if sample.bias or graph.RUNTIME not in ways else tuple(w for w in ways if w != graph.INITIALIZER)
 
 
-def _normal(binding: Binding, dtype: np.dtype[Any], shape: tuple[int, ...], size: float = 1.0) -> Array:
-    return (size * binding.rng.standard_normal(shape)).astype(dtype)
+def _normal(context: CaseContext, dtype: np.dtype[Any], shape: tuple[int, ...], size: float = 1.0) -> Array:
+    return (size * context.rng.standard_normal(shape)).astype(dtype)
 
 
 def _mask(sample: AttentionSample, rng: np.random.Generator) -> Array:
@@ -217,94 +217,94 @@ def _trimmed(operands: list[Operand | None]) -> tuple[Operand | None, ...]:
     return tuple(operands)
 
 
-def _attention_bias(sample: AttentionSample, binding: Binding) -> Operand | None:
+def _attention_bias(sample: AttentionSample, context: CaseContext) -> Operand | None:
     if sample.attention_bias is None:
         return None
     batch, heads = sample.attention_bias
     total = (sample.past or 0) + sample.length
     shape = (sample.batch if batch else 1, sample.heads if heads else 1, sample.sequence, total)
-    return Operand("attention_bias", _normal(binding, binding.dtypes[-1], shape))
+    return Operand("attention_bias", _normal(context, context.dtypes[-1], shape))
 
 
-def _past(sample: AttentionSample, binding: Binding) -> Operand | None:
+def _past(sample: AttentionSample, context: CaseContext) -> Operand | None:
     if sample.past is None:
         return None
     shape = (2, sample.batch, sample.heads, sample.past, sample.head)
-    return Operand("past", _normal(binding, binding.dtypes[-1], shape))
+    return Operand("past", _normal(context, context.dtypes[-1], shape))
 
 
-def attention_node(sample: AttentionSample, binding: Binding) -> Node:
+def attention_node(sample: AttentionSample, context: CaseContext) -> Node:
     """input [B, S, I]; weights [I, 2 N H + N H']; bias of its width; mask_index: `_mask`; past [2, B, N, P, H];
     attention_bias [B or 1, N or 1, S, T]."""
     width = sample.heads * (2 * sample.head + (sample.value_head or sample.head))
-    dtype = binding.dtype
+    dtype = context.dtype
     weight_size = sample.input_hidden**-0.5
     operands = [
-        Operand("input", _normal(binding, dtype, (sample.batch, sample.sequence, sample.input_hidden))),
-        Operand("weights", _normal(binding, dtype, (sample.input_hidden, width), weight_size), parameter=True),
-        Operand("bias", _normal(binding, dtype, (width,), 0.5), parameter=True) if sample.bias else None,
-        Operand("mask_index", _mask(sample, binding.rng)) if sample.mask else None,
-        _past(sample, binding),
-        _attention_bias(sample, binding),
+        Operand("input", _normal(context, dtype, (sample.batch, sample.sequence, sample.input_hidden))),
+        Operand("weights", _normal(context, dtype, (sample.input_hidden, width), weight_size), parameter=True),
+        Operand("bias", _normal(context, dtype, (width,), 0.5), parameter=True) if sample.bias else None,
+        Operand("mask_index", _mask(sample, context.rng)) if sample.mask else None,
+        _past(sample, context),
+        _attention_bias(sample, context),
     ]
     outputs = ("output",) if sample.past is None else ("output", "present")
     return Node("Attention", DOMAIN, 1, _trimmed(operands), outputs, _attributes(sample))
 
 
-def quantized_node(sample: AttentionSample, binding: Binding) -> Node:
+def quantized_node(sample: AttentionSample, context: CaseContext) -> Node:
     """input [B, S, I] and weight [I, 3 N H] of 8 bits; their scales and zero points, those of the weight per tensor or
     per column; bias [3 N H]; mask_index, past as Attention has them."""
-    first, second, floating = binding.dtypes
+    first, second, floating = context.dtypes
     width = 3 * sample.heads * sample.head
     shape = (sample.batch, sample.sequence, sample.input_hidden)
     columns = (width,) if sample.per_column else ()
     operands = [
-        Operand("input", _integers(binding, first, shape, sample.zero_points[0])),
+        Operand("input", _integers(context, first, shape, sample.zero_points[0])),
         Operand(
-            "weight", _integers(binding, second, (sample.input_hidden, width), sample.zero_points[1]), parameter=True
+            "weight", _integers(context, second, (sample.input_hidden, width), sample.zero_points[1]), parameter=True
         ),
-        Operand("bias", _normal(binding, floating, (width,), 0.5), parameter=True),
+        Operand("bias", _normal(context, floating, (width,), 0.5), parameter=True),
         Operand("input_scale", np.array(0.0117, floating), parameter=True),
-        Operand("weight_scale", np.asarray(0.004 + 0.004 * binding.rng.random(columns), floating), parameter=True),
-        Operand("mask_index", _mask(sample, binding.rng)) if sample.mask else None,
-        Operand("input_zero_point", _zero_point(binding, first, ()), parameter=True) if sample.zero_points[0] else None,
-        Operand("weight_zero_point", _zero_point(binding, second, columns), parameter=True)
+        Operand("weight_scale", np.asarray(0.004 + 0.004 * context.rng.random(columns), floating), parameter=True),
+        Operand("mask_index", _mask(sample, context.rng)) if sample.mask else None,
+        Operand("input_zero_point", _zero_point(context, first, ()), parameter=True) if sample.zero_points[0] else None,
+        Operand("weight_zero_point", _zero_point(context, second, columns), parameter=True)
         if sample.zero_points[1]
         else None,
-        _past(sample, binding),
+        _past(sample, context),
     ]
     outputs = ("output",) if sample.past is None else ("output", "present")
     return Node("QAttention", DOMAIN, 1, _trimmed(operands), outputs, _attributes(sample))
 
 
-def _integers(binding: Binding, dtype: np.dtype[Any], shape: tuple[int, ...], zero_point: bool) -> Array:
+def _integers(context: CaseContext, dtype: np.dtype[Any], shape: tuple[int, ...], zero_point: bool) -> Array:
     """Of the whole range; unsigned ones without a zero point, which have one sign, are smaller."""
     info = np.iinfo(dtype)
     largest = info.max if zero_point or info.min else info.max // 5
-    return binding.rng.integers(info.min, largest, shape, dtype=dtype, endpoint=True)
+    return context.rng.integers(info.min, largest, shape, dtype=dtype, endpoint=True)
 
 
-def _zero_point(binding: Binding, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
+def _zero_point(context: CaseContext, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
     middle = 128 if dtype.kind == "u" else 0
-    return np.asarray(binding.rng.integers(middle - 20, middle + 20, shape), dtype)
+    return np.asarray(context.rng.integers(middle - 20, middle + 20, shape), dtype)
 
 
-def multi_head_node(sample: AttentionSample, binding: Binding) -> Node:
+def multi_head_node(sample: AttentionSample, context: CaseContext) -> Node:
     """query, key, value: `_projected`; bias [2 N H + N H']; key_padding_mask: `_mask`; attention_bias [B or 1, N or 1,
     S, T]; past_key [B, N, P, H], past_value [B, N, P, H']."""
-    dtype, value_head = binding.dtype, sample.value_head or sample.head
+    dtype, value_head = context.dtype, sample.value_head or sample.head
     width = sample.heads * (2 * sample.head + value_head)
     past = [
         None
         if sample.past is None
-        else Operand(name, _normal(binding, dtype, (sample.batch, sample.heads, sample.past, h)))
+        else Operand(name, _normal(context, dtype, (sample.batch, sample.heads, sample.past, h)))
         for name, h in (("past_key", sample.head), ("past_value", value_head))
     ]
     operands = [
-        *_projected(sample, binding),
-        Operand("bias", _normal(binding, dtype, (width,), 0.5), parameter=True) if sample.bias else None,
-        Operand("key_padding_mask", _mask(sample, binding.rng)) if sample.mask else None,
-        _attention_bias(sample, binding),
+        *_projected(sample, context),
+        Operand("bias", _normal(context, dtype, (width,), 0.5), parameter=True) if sample.bias else None,
+        Operand("key_padding_mask", _mask(sample, context.rng)) if sample.mask else None,
+        _attention_bias(sample, context),
         *past,
     ]
     outputs = ("output",) if sample.past is None else ("output", "present_key", "present_value")
@@ -312,7 +312,7 @@ def multi_head_node(sample: AttentionSample, binding: Binding) -> Node:
     return Node("MultiHeadAttention", DOMAIN, 1, _trimmed(operands), outputs, attributes)
 
 
-def _projected(sample: AttentionSample, binding: Binding) -> tuple[Operand | None, Operand | None, Operand | None]:
+def _projected(sample: AttentionSample, context: CaseContext) -> tuple[Operand | None, Operand | None, Operand | None]:
     """separate: query [B, S, N H], key [B, L, N H], value [B, L, N H']. packed_kv: key [B, L, N, 2, H], no value.
     packed_qkv: query [B, S, N, 3, H] alone. cross_4d: key and value [B, N, L, H], past ones in their place."""
     batch, heads, head = sample.batch, sample.heads, sample.head
@@ -327,7 +327,7 @@ def _projected(sample: AttentionSample, binding: Binding) -> tuple[Operand | Non
         "cross_4d": ((batch, sample.sequence, heads * head), *[(batch, heads, sample.length, head)] * 2),
     }[sample.layout]
     query, key, value = (
-        None if shape is None else Operand(name, _normal(binding, binding.dtype, shape))
+        None if shape is None else Operand(name, _normal(context, context.dtype, shape))
         for name, shape in zip(("query", "key", "value"), shapes, strict=True)
     )
     return query, key, value
@@ -547,7 +547,7 @@ def make_parts(node: Node, outputs: int = 0) -> Parts:
     return Parts(inputs, node.attributes, parameters, present + (False,) * (outputs - len(present)))
 
 
-def _make_space(write: Callable[[AttentionSample, Binding], Node]) -> ParameterSpace:
+def _make_space(write: Callable[[AttentionSample, CaseContext], Node]) -> ParameterSpace:
     """Every mask leaves the first key to each query, and no mask of lengths stands beside a past: what an empty row
     gives, and from where lengths count then, the pages leave open."""
 
@@ -555,7 +555,7 @@ def _make_space(write: Callable[[AttentionSample, Binding], Node]) -> ParameterS
         members = {name: values[name] for name in ("bias", "mask", "past", "attention_bias", "value_head")}
         attributes = list_attributes(values, "unidirectional", "scale")
         sample = AttentionSample(name="", sequence=5, attributes=attributes, **members)
-        return make_parts(write(sample, Binding(1, (np.dtype("float32"),), rng)))
+        return make_parts(write(sample, CaseContext(1, (np.dtype("float32"),), rng)))
 
     choices: dict[str, tuple[Any, ...]] = {
         "bias": (True, False),

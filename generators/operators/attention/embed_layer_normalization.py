@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from epcheck.generators.bounds.estimate import Estimate, Precision, exact
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.declaration.optional_io import OptionalIO
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import GRAPH, Operator, declare, spread
@@ -67,9 +67,9 @@ def bindings(sample: EmbedSample, _since_version: int, dtypes: tuple[str, ...]) 
     return spread(sample, first=dtypes == ("float32",), newest=True)
 
 
-def node(sample: EmbedSample, binding: Binding) -> Node:
+def node(sample: EmbedSample, context: CaseContext) -> Node:
     """input_ids, segment_ids, mask int32 [B, S]; embeddings [., W]; gamma, beta [W]; position_ids int32 [B or 1, S]."""
-    rng, dtype, shape = binding.rng, binding.dtype, (sample.batch, sample.sequence)
+    rng, dtype, shape = context.rng, context.dtype, (sample.batch, sample.sequence)
 
     def table(name: str, rows: tuple[int, ...]) -> Operand:
         return Operand(name, rng.standard_normal((*rows, sample.hidden)).astype(dtype), parameter=True)

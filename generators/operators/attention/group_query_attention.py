@@ -28,7 +28,7 @@ from epcheck.generators.bounds.estimate import (
     join_heads,
     split_heads,
 )
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.declaration.optional_io import OptionalIO, each_alone
 from epcheck.generators.declaration.parameter_space import ParameterSpace, Parts, Values
 from epcheck.generators.node import Attribute, Node, Operand
@@ -99,36 +99,36 @@ def group_bindings(sample: GroupSample, _since_version: int, dtypes: tuple[str, 
     return spread(sample, first=dtypes == ("float32",), newest=True)
 
 
-def _normal(binding: Binding, shape: tuple[int, ...], size: float = 1.0) -> Array:
-    return (size * binding.rng.standard_normal(shape)).astype(binding.dtype)
+def _normal(context: CaseContext, shape: tuple[int, ...], size: float = 1.0) -> Array:
+    return (size * context.rng.standard_normal(shape)).astype(context.dtype)
 
 
-def group_node(sample: GroupSample, binding: Binding) -> Node:
+def group_node(sample: GroupSample, context: CaseContext) -> Node:
     """query [B, S, N H], packed [B, S, (N + 2 G) H]; key, value [B, S, G H]; past_key, past_value [B, G, P, H];
     seqlens_k int32 [B], P + S - 1 each; total_sequence_length int32, P + S; cos_cache, sin_cache [., rotary]."""
     batch, sequence, head = sample.batch, sample.sequence, sample.head
     total = (sample.past or 0) + sequence
     width = sample.heads + 2 * sample.kv_heads if sample.packed else sample.heads
     state = [
-        None if sample.packed else Operand(name, _normal(binding, (batch, sequence, sample.kv_heads * head)))
+        None if sample.packed else Operand(name, _normal(context, (batch, sequence, sample.kv_heads * head)))
         for name in ("key", "value")
     ]
     past = [
-        None if sample.past is None else Operand(n, _normal(binding, (batch, sample.kv_heads, sample.past, head)))
+        None if sample.past is None else Operand(n, _normal(context, (batch, sample.kv_heads, sample.past, head)))
         for n in ("past_key", "past_value")
     ]
     operands: list[Operand | None] = [
-        Operand("query", _normal(binding, (batch, sequence, width * head))),
+        Operand("query", _normal(context, (batch, sequence, width * head))),
         *state,
         *past,
         Operand("seqlens_k", np.full(batch, total - 1, np.int32), parameter=True),
         Operand("total_sequence_length", np.array(total, np.int32), parameter=True),
     ]
     if sample.rotary:
-        angle = binding.rng.uniform(0, 2 * np.pi, (total + 3, sample.rotary))
+        angle = context.rng.uniform(0, 2 * np.pi, (total + 3, sample.rotary))
         operands += [
-            Operand("cos_cache", np.cos(angle).astype(binding.dtype), parameter=True),
-            Operand("sin_cache", np.sin(angle).astype(binding.dtype), parameter=True),
+            Operand("cos_cache", np.cos(angle).astype(context.dtype), parameter=True),
+            Operand("sin_cache", np.sin(angle).astype(context.dtype), parameter=True),
         ]
     attributes: dict[str, Attribute] = {
         "num_heads": sample.heads,
@@ -136,7 +136,7 @@ def group_node(sample: GroupSample, binding: Binding) -> Node:
         **dict(sample.attributes),
     }
     outputs = ("output", "present_key", "present_value")
-    return Node("GroupQueryAttention", DOMAIN, binding.since_version, tuple(operands), outputs, attributes)
+    return Node("GroupQueryAttention", DOMAIN, context.since_version, tuple(operands), outputs, attributes)
 
 
 def group_truth(node: Node) -> Truth:
@@ -272,7 +272,7 @@ def onnx_bindings(sample: OnnxSample, since_version: int, dtypes: tuple[str, ...
     return ways if has_parameters or graph.RUNTIME not in ways else tuple(w for w in ways if w != graph.INITIALIZER)
 
 
-def onnx_node(sample: OnnxSample, binding: Binding) -> Node:
+def onnx_node(sample: OnnxSample, context: CaseContext) -> Node:
     """Q [B, N, S, H], K [B, G, L, H], V [B, G, L, H'], or of rank 3 with heads and head joined last; attn_mask bool or
     of their dtype; past_key, past_value [B, G, P, .]; nonpad_kv_seqlen int64 [B]."""
     batch = sample.batch
@@ -284,12 +284,12 @@ def onnx_node(sample: OnnxSample, binding: Binding) -> Node:
     operands: list[Operand | None] = []
     for name, (heads, sequence, head) in zip("QKV", shapes, strict=True):
         shape = (batch, heads, sequence, head) if sample.rank == 4 else (batch, sequence, heads * head)
-        operands.append(Operand(name, _normal(binding, shape)))
-    mask = _onnx_mask(sample, binding) if sample.mask else None
+        operands.append(Operand(name, _normal(context, shape)))
+    mask = _onnx_mask(sample, context) if sample.mask else None
     operands.append(None if mask is None else Operand("attn_mask", mask, parameter=True))
     for name, head in (("past_key", sample.head), ("past_value", sample.value_head)):
         shape = (batch, sample.kv_heads, sample.past or 0, head)
-        operands.append(None if sample.past is None else Operand(name, _normal(binding, shape)))
+        operands.append(None if sample.past is None else Operand(name, _normal(context, shape)))
     if sample.lengths:
         operands.append(Operand("nonpad_kv_seqlen", np.array(sample.lengths, np.int64), parameter=True))
     while operands[-1] is None:
@@ -299,16 +299,16 @@ def onnx_node(sample: OnnxSample, binding: Binding) -> Node:
         attributes |= {"q_num_heads": sample.heads, "kv_num_heads": sample.kv_heads}
     present = ("present_key", "present_value") if sample.past is not None else ("", "")
     outputs = ("Y", *present, "qk_matmul_output") if sample.mode is not None else ("Y", *filter(None, present))
-    return Node("Attention", "", binding.since_version, tuple(operands), outputs, attributes)
+    return Node("Attention", "", context.since_version, tuple(operands), outputs, attributes)
 
 
-def _onnx_mask(sample: OnnxSample, binding: Binding) -> Array:
+def _onnx_mask(sample: OnnxSample, context: CaseContext) -> Array:
     total = (sample.past or 0) + sample.kv_sequence - 2 * sample.short
     sizes = (sample.batch, sample.heads, sample.sequence, total)
     shape = tuple(1 if axis in sample.shared else size for axis, size in enumerate(sizes))[4 - sample.mask_axes :]
     if sample.mask == "float":
-        return _normal(binding, shape)
-    mask = binding.rng.random(shape) < 0.6
+        return _normal(context, shape)
+    mask = context.rng.random(shape) < 0.6
     mask[..., 0] = True
     mask[..., 1] = False
     if sample.mask == "empty_row":
@@ -413,7 +413,7 @@ def _make_group_parts(values: Values, rng: np.random.Generator) -> Parts:
         rotary=values["rotary"],
         attributes=(*rotary, *list_attributes(values, "softcap", "scale")),
     )
-    return make_parts(group_node(sample, Binding(1, (FLOAT32,), rng)))
+    return make_parts(group_node(sample, CaseContext(1, (FLOAT32,), rng)))
 
 
 def _make_onnx_parts(values: Values, rng: np.random.Generator) -> Parts:
@@ -427,7 +427,7 @@ def _make_onnx_parts(values: Values, rng: np.random.Generator) -> Parts:
         attributes=list_attributes(values, "is_causal", "softcap", "scale", "qk_matmul_output_mode"),
         **ONNX_MASKS[values["mask"]],
     )
-    return make_parts(onnx_node(sample, Binding(25, (FLOAT32,), rng)), outputs=4)
+    return make_parts(onnx_node(sample, CaseContext(25, (FLOAT32,), rng)), outputs=4)
 
 
 FLOAT32 = np.dtype("float32")

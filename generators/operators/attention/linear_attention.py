@@ -22,7 +22,7 @@ import numpy as np
 from epcheck.generators import graph
 from epcheck.generators.array import Array
 from epcheck.generators.bounds.estimate import EXP_ULPS, Estimate, Precision, exact
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import NO_KERNEL, Operator
 from epcheck.generators.truth import Outputs, Refusal, Truth
@@ -122,12 +122,12 @@ def bindings(sample: LinearAttentionSample, _: int, dtypes: tuple[str, ...]) -> 
     return (graph.RUNTIME,) if sample.every_dtype and (sample.past or not two) else ()
 
 
-def node(sample: LinearAttentionSample, binding: Binding) -> Node:
+def node(sample: LinearAttentionSample, context: CaseContext) -> Node:
     """query, key and value; past_state of type S, decay and beta where the rule has them. Both outputs.
 
     Keys are normalised and beta lies in (0, 1), as the page asks for the delta rules, so that the state stays small.
     """
-    rng, (data_type, state_type) = binding.rng, binding.dtypes
+    rng, (data_type, state_type) = context.rng, context.dtypes
     batch, length, q_heads, heads, d_k, d_v = sample.sizes
     rule = "gated_delta" if sample.rule is None else sample.rule
     key = rng.uniform(-1, 1, (batch, length, heads, d_k))
@@ -156,7 +156,7 @@ def node(sample: LinearAttentionSample, binding: Binding) -> Node:
     settings = {"update_rule": sample.rule, "scale": sample.scale}
     attributes: dict[str, Attribute] = {"q_num_heads": q_heads, "kv_num_heads": heads}
     attributes |= {name: value for name, value in settings.items() if value is not None} | dict(sample.extra)
-    return Node("LinearAttention", "", binding.since_version, tuple(operands), ("output", "present_state"), attributes)
+    return Node("LinearAttention", "", context.since_version, tuple(operands), ("output", "present_state"), attributes)
 
 
 def _sizes(node: Node) -> Shape:

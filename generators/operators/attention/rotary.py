@@ -17,7 +17,7 @@ import numpy as np
 
 from epcheck.generators.array import Array
 from epcheck.generators.bounds.estimate import Estimate, Precision, exact
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.declaration.undefined_sample import FLOATS, Answer, UndefinedSample, UndefinedSamples, ramp
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import GRAPH, NO_KERNEL, Operator, declare, spread
@@ -82,21 +82,21 @@ def bindings(sample: RotarySample, _since_version: int, dtypes: tuple[str, ...])
     return spread(sample, first=dtypes == ("float32",), newest=True)
 
 
-def node(domain: str, sample: RotarySample, binding: Binding) -> Node:
+def node(domain: str, sample: RotarySample, context: CaseContext) -> Node:
     """The input [B, S, N H] or [B, N, S, H]; position_ids int64 [B, S] or the first position [1]; cos_cache and
     sin_cache [positions, dim / 2], or [B, S, dim / 2] without positions."""
-    batch, sequence, dtype = sample.batch, sample.sequence, binding.dtype
+    batch, sequence, dtype = sample.batch, sample.sequence, context.dtype
     shape: tuple[int, ...] = (batch, sequence, sample.heads * sample.head)
     if sample.rank == 4:
         shape = (batch, sample.heads, sequence, sample.head)
     half = (sample.dim or sample.head) // 2
     cached = sequence - 1 if sample.positions == "few" else CACHED
-    angle = binding.rng.uniform(0, 2 * np.pi, (batch, sequence, half) if sample.positions == "none" else (cached, half))
+    angle = context.rng.uniform(0, 2 * np.pi, (batch, sequence, half) if sample.positions == "none" else (cached, half))
     each = sample.positions in ("each", "few")
-    ids = binding.rng.integers(0, cached, (batch, sequence)) if each else np.array([sample.start])
+    ids = context.rng.integers(0, cached, (batch, sequence)) if each else np.array([sample.start])
     values = {
         "X" if not domain else "input": Operand(
-            "X" if not domain else "input", binding.rng.standard_normal(shape).astype(dtype)
+            "X" if not domain else "input", context.rng.standard_normal(shape).astype(dtype)
         ),
         "position_ids": Operand("position_ids", ids.astype(np.int64)) if sample.positions != "none" else None,
         "cos_cache": Operand("cos_cache", np.cos(angle).astype(dtype), parameter=True),
@@ -120,7 +120,7 @@ def node(domain: str, sample: RotarySample, binding: Binding) -> Node:
     if sample.interleaved is not None:
         attributes["interleaved"] = sample.interleaved
     output = "output" if domain else "Y"
-    return Node("RotaryEmbedding", domain, binding.since_version, tuple(operands), (output,), attributes)
+    return Node("RotaryEmbedding", domain, context.since_version, tuple(operands), (output,), attributes)
 
 
 def truth(node: Node) -> Truth:

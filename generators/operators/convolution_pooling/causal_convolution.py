@@ -19,7 +19,7 @@ import numpy as np
 from epcheck.generators import graph
 from epcheck.generators.array import Array
 from epcheck.generators.bounds.running_error import Approximate, output, product, term, total, unit_of
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import NO_KERNEL, Operator, spread
 from epcheck.generators.oracle_math.activations import sigmoid
@@ -108,9 +108,9 @@ def bindings(sample: CausalSample, _: int, dtypes: tuple[str, ...]) -> tuple[str
     return tuple(binding for binding in every if binding != graph.CONSTANT or sample.every_dtype)
 
 
-def node(sample: CausalSample, binding: Binding) -> Node:
+def node(sample: CausalSample, context: CaseContext) -> Node:
     """input [B, C, L]; weight [C, 1, k] and bias [C], parameters; past_state [B, C, k - 1]. Both outputs."""
-    rng, dtype = binding.rng, binding.dtype
+    rng, dtype = context.rng, context.dtype
     batch, channels = (*sample.x, 1)[:2]
     state = (batch, channels, sample.kernel - 1) if sample.past_shape is None else sample.past_shape
     weight = (channels, 1, sample.kernel) if sample.weight is None else sample.weight
@@ -127,7 +127,7 @@ def node(sample: CausalSample, binding: Binding) -> Node:
         operands.append(Operand("past_state", _data(sample, state, rng).astype(dtype)))
     attributes: dict[str, Attribute] = {} if sample.activation is None else {"activation": sample.activation}
     outputs = ("output", "present_state")
-    return Node("CausalConvWithState", "", binding.since_version, tuple(operands), outputs, attributes)
+    return Node("CausalConvWithState", "", context.since_version, tuple(operands), outputs, attributes)
 
 
 def _data(sample: CausalSample, shape: Shape, rng: np.random.Generator) -> Array:

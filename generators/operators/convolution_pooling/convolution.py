@@ -21,7 +21,7 @@ import numpy as np
 from epcheck.generators import graph
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.declaration.interaction import Interaction, Random
 from epcheck.generators.declaration.parameter_space import ParameterSpace, Parts, Values
 from epcheck.generators.directml import TensorDesc
@@ -211,16 +211,16 @@ def bindings(sample: ConvSample, since_version: int, dtypes: tuple[str, ...], *,
     return ways if sample.every_dtype else tuple(way for way in ways if way in (graph.INITIALIZER, graph.RUNTIME))
 
 
-def node(sample: ConvSample, binding: Binding, *, name: str = "Conv", domain: str = "") -> Node:
+def node(sample: ConvSample, context: CaseContext, *, name: str = "Conv", domain: str = "") -> Node:
     """X [N, C, *spatial] and W of one float dtype, B [M]; Y [N, M, *output]."""
-    rng, dtype = binding.rng, binding.dtype
+    rng, dtype = context.rng, context.dtype
     x, w = values_of(sample, sample.x, dtype, rng), _weights(sample, dtype, rng)
     if name == "NhwcConv":
         x, w = np.ascontiguousarray(np.moveaxis(x, 1, -1)), np.ascontiguousarray(np.moveaxis(w, 1, -1))
     operands = [Operand("X", x), Operand("W", w, parameter=True)]
     if sample.bias is not None:
         operands.append(Operand("B", plain_values(sample.bias, sample.values, dtype, rng), parameter=True))
-    return Node(name, domain, binding.since_version, tuple(operands), ("Y",), attributes_of(sample))
+    return Node(name, domain, context.since_version, tuple(operands), ("Y",), attributes_of(sample))
 
 
 def attributes_of(sample: ConvSample) -> dict[str, Attribute]:
@@ -422,15 +422,15 @@ def integer_bindings(sample: IntegerSample, _since_version: int, dtypes: tuple[s
     return spread(sample, first=dtypes == ("uint8", "int8"), newest=sample.every_dtype)
 
 
-def integer_node(sample: IntegerSample, binding: Binding) -> Node:
+def integer_node(sample: IntegerSample, context: CaseContext) -> Node:
     """x and w of int8 or uint8 each, their zero points (scalars, or [M] for w); y int32."""
-    x_dtype, w_dtype = binding.dtypes
+    x_dtype, w_dtype = context.dtypes
 
     def values(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         info = np.iinfo(dtype)
         if sample.extreme:
             return np.full(shape, info.min, dtype)
-        return binding.rng.integers(info.min, info.max, shape, dtype=dtype, endpoint=True)
+        return context.rng.integers(info.min, info.max, shape, dtype=dtype, endpoint=True)
 
     def zero_point(name: str, level: int | tuple[int, ...] | None, dtype: np.dtype[Any]) -> Operand | None:
         level = int(np.iinfo(dtype).max) if sample.extreme else level
@@ -444,7 +444,7 @@ def integer_node(sample: IntegerSample, binding: Binding) -> Node:
     ]
     while operands[-1] is None:
         operands.pop()
-    return Node("ConvInteger", "", binding.since_version, tuple(operands), ("y",), dict(sample.attributes))
+    return Node("ConvInteger", "", context.since_version, tuple(operands), ("y",), dict(sample.attributes))
 
 
 def integer_truth(node: Node) -> Truth:

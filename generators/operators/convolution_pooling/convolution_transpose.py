@@ -22,7 +22,7 @@ import numpy as np
 from epcheck.generators import graph
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import Binding
+from epcheck.generators.case import CaseContext
 from epcheck.generators.declaration.interaction import Interaction, Random
 from epcheck.generators.declaration.optional_io import OptionalIO, each_alone
 from epcheck.generators.declaration.parameter_space import ParameterSpace, Parts, Values
@@ -180,9 +180,9 @@ def bindings(sample: TransposeSample, since_version: int, dtypes: tuple[str, ...
     return ways if sample.every_dtype else tuple(way for way in ways if way in (graph.INITIALIZER, graph.RUNTIME))
 
 
-def node(sample: TransposeSample, binding: Binding, *, name: str = "ConvTranspose", domain: str = "") -> Node:
+def node(sample: TransposeSample, context: CaseContext, *, name: str = "ConvTranspose", domain: str = "") -> Node:
     """X [N, C, *spatial] and W [C, M / group, *kernel] of one float dtype, B [M]; Y [N, M, *output]."""
-    rng, dtype = binding.rng, binding.dtype
+    rng, dtype = context.rng, context.dtype
     operands: list[Operand | None] = [
         Operand("X", values_of(sample, sample.x, dtype, rng)),
         Operand("W", _weights(sample, dtype, rng), parameter=True),
@@ -194,7 +194,7 @@ def node(sample: TransposeSample, binding: Binding, *, name: str = "ConvTranspos
         operands.append(Operand("B", plain_values(sample.bias, sample.values, dtype, rng), parameter=True))
     while operands[-1] is None:
         operands.pop()
-    return Node(name, domain, binding.since_version, tuple(operands), ("Y",), attributes_of(sample))
+    return Node(name, domain, context.since_version, tuple(operands), ("Y",), attributes_of(sample))
 
 
 def _weights(sample: TransposeSample, dtype: np.dtype[np.generic], rng: np.random.Generator) -> Array:

@@ -19,7 +19,7 @@ import numpy as np
 
 from epcheck.generators.array import Array
 from epcheck.generators.bounds.running_error import Approximate, Terms, output, term, total, unit_of
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.declaration.interaction import Interaction, Random
 from epcheck.generators.declaration.undefined_sample import (
     FLOATS,
@@ -124,10 +124,10 @@ def bindings(sample: DeformSample, since_version: int, dtypes: tuple[str, ...]) 
     return spread(sample, first=dtypes == ("float32",), newest=since_version == ESTABLISHED)
 
 
-def node(sample: DeformSample, binding: Binding) -> Node:
+def node(sample: DeformSample, context: CaseContext) -> Node:
     """X [N, C, D...], W [oC, C / group, k...], offset [N, offset_group * taps * axes, o...], B [oC] and mask
     [N, offset_group * taps, o...], all of the case's dtype."""
-    rng, axes = binding.rng, len(sample.size)
+    rng, axes = context.rng, len(sample.size)
     groups = sample.offset_group or 1
     settings = {name: getattr(sample, name) for name in ("strides", "pads", "dilations", "group", "offset_group")}
     settings["kernel_shape"] = sample.kernel if sample.named else None
@@ -137,19 +137,19 @@ def node(sample: DeformSample, binding: Binding) -> Node:
     out, taps = tuple(len(s) for s in starts), int(np.prod(sample.kernel))
     x = rng.uniform(-2, 2, (sample.batch, shape_in, *sample.size))
     w = rng.uniform(-1, 1, (shape_out, shape_in // (sample.group or 1), *sample.kernel))
-    offset = _offsets(sample, starts, spans, (sample.batch, groups, *sample.kernel, axes, *out), binding)
+    offset = _offsets(sample, starts, spans, (sample.batch, groups, *sample.kernel, axes, *out), context)
     offset = offset.reshape(sample.batch, groups * taps * axes, *out)
     mask = rng.uniform(-1, 1, (sample.batch, groups * taps, *out))
     values = {"X": x, "W": w, "offset": offset, "B": rng.uniform(-1, 1, shape_out) if sample.bias else None,
               "mask": mask if sample.mask else None}  # fmt: skip
     _break(sample.broken, values)
     operands = [
-        None if value is None else Operand(name, value.astype(binding.dtype), parameter=name in ("W", "B"))
+        None if value is None else Operand(name, value.astype(context.dtype), parameter=name in ("W", "B"))
         for name, value in values.items()
     ]
     while operands[-1] is None:
         operands.pop()
-    return Node("DeformConv", "", binding.since_version, tuple(operands), ("Y",), attributes)
+    return Node("DeformConv", "", context.since_version, tuple(operands), ("Y",), attributes)
 
 
 def _break(how: str, values: dict[str, Array | None]) -> None:
@@ -189,10 +189,10 @@ def _places(starts: list[Array], spans: list[Array], axis: int) -> Array:
 
 
 def _offsets(
-    sample: DeformSample, starts: list[Array], spans: list[Array], shape: tuple[int, ...], binding: Binding
+    sample: DeformSample, starts: list[Array], spans: list[Array], shape: tuple[int, ...], context: CaseContext
 ) -> Array:
     """[N, offset_group, k..., axes, o...], multiples of 1/16 that float16 holds; see the module about borders."""
-    rng, axes = binding.rng, len(starts)
+    rng, axes = context.rng, len(starts)
     drawn = {
         "zero": np.zeros(shape),
         "whole": rng.integers(-3, 4, shape),

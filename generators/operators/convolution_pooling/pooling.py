@@ -23,7 +23,7 @@ import numpy as np
 from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.declaration.interaction import Interaction, Literal, Random
 from epcheck.generators.declaration.parameter_space import ANY_VALUE, ParameterSpace, Parts, Values
 from epcheck.generators.directml import OperatorDesc, TensorDesc
@@ -276,11 +276,11 @@ def bindings(sample: PoolSample, since_version: int, dtypes: tuple[str, ...], *,
     return (graph.RUNTIME, graph.SYMBOLIC) if sample.every_dtype else (graph.RUNTIME,)
 
 
-def node(sample: PoolSample, binding: Binding, *, name: str) -> Node:
+def node(sample: PoolSample, context: CaseContext, *, name: str) -> Node:
     """X [N, C, *spatial]; Y [N, C, *output] of its dtype, Indices int64 of the same shape."""
     outputs = ("Y", "Indices") if sample.indices else ("Y",)
-    x = _values(sample, binding.dtype, binding.rng, of_max="Max" in name)
-    return Node(name, "", binding.since_version, (Operand("X", x),), outputs, dict(sample.attributes))
+    x = _values(sample, context.dtype, context.rng, of_max="Max" in name)
+    return Node(name, "", context.since_version, (Operand("X", x),), outputs, dict(sample.attributes))
 
 
 def _values(sample: PoolSample, dtype: np.dtype[Any], rng: np.random.Generator, *, of_max: bool) -> Array:

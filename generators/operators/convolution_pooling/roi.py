@@ -21,7 +21,7 @@ import numpy as np
 from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.declaration.interaction import Interaction, Literal, Random, int64s
 from epcheck.generators.declaration.undefined_sample import (
     FLOATS,
@@ -121,17 +121,17 @@ def align_bindings(sample: RoiSample, since_version: int, dtypes: tuple[str, ...
     return (graph.RUNTIME, graph.SYMBOLIC) if sample.every_dtype else (graph.RUNTIME,)
 
 
-def align_node(sample: RoiSample, binding: Binding) -> Node:
+def align_node(sample: RoiSample, context: CaseContext) -> Node:
     """X [N, C, H, W] and rois [R, 4] of one float dtype, batch_indices int64 [R]; Y [R, C, height, width]."""
-    rois = np.array(sample.rois, binding.dtype).reshape(len(sample.rois), -1 if sample.rois else 4)
+    rois = np.array(sample.rois, context.dtype).reshape(len(sample.rois), -1 if sample.rois else 4)
     batch = np.array(sample.batch or (0,) * len(sample.rois), np.int64)
-    operands = (Operand("X", _image(sample, binding)), Operand("rois", rois), Operand("batch_indices", batch))
-    return Node("RoiAlign", "", binding.since_version, operands, ("Y",), dict(sample.attributes))
+    operands = (Operand("X", _image(sample, context)), Operand("rois", rois), Operand("batch_indices", batch))
+    return Node("RoiAlign", "", context.since_version, operands, ("Y",), dict(sample.attributes))
 
 
-def _image(sample: RoiSample, binding: Binding) -> Array:
-    x = binding.rng.uniform(-1, 1, sample.x)
-    return (x - 2 if sample.values == "negative" else x).astype(binding.dtype)
+def _image(sample: RoiSample, context: CaseContext) -> Array:
+    x = context.rng.uniform(-1, 1, sample.x)
+    return (x - 2 if sample.values == "negative" else x).astype(context.dtype)
 
 
 @dataclass(frozen=True)
@@ -279,14 +279,14 @@ def pool_bindings(sample: RoiSample, _since_version: int, dtypes: tuple[str, ...
     )
 
 
-def pool_node(sample: RoiSample, binding: Binding) -> Node:
+def pool_node(sample: RoiSample, context: CaseContext) -> Node:
     """X [N, C, H, W] and rois [R, 5] (the image, then the corners) of one float dtype; Y [R, C, *pooled_shape]."""
-    x = _image(sample, binding) if sample.values == "negative" else data.distinct(sample.x, binding.dtype, binding.rng)
+    x = _image(sample, context) if sample.values == "negative" else data.distinct(sample.x, context.dtype, context.rng)
     images = sample.batch or (0,) * len(sample.rois)
     rows = [roi if sample.values == "four" else (image, *roi) for image, roi in zip(images, sample.rois, strict=True)]
-    rois = np.array(rows, binding.dtype).reshape(len(rows), -1 if rows else 5)
+    rois = np.array(rows, context.dtype).reshape(len(rows), -1 if rows else 5)
     operands = (Operand("X", x), Operand("rois", rois))
-    return Node("MaxRoiPool", "", binding.since_version, operands, ("Y",), dict(sample.attributes))
+    return Node("MaxRoiPool", "", context.since_version, operands, ("Y",), dict(sample.attributes))
 
 
 def pool_truth(node: Node) -> Truth:

@@ -19,7 +19,7 @@ import numpy as np
 from epcheck.generators import data, graph
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.declaration.undefined_sample import FLOATS, Answer, UndefinedSample, UndefinedSamples, ramp
 from epcheck.generators.directml import TensorDesc
@@ -87,17 +87,17 @@ def unpool_bindings(sample: UnpoolSample, since_version: int, dtypes: tuple[str,
     return spread(sample, first=dtypes == ("float32",), newest=since_version == newest_claimed_version("MaxUnpool"))
 
 
-def unpool_node(sample: UnpoolSample, binding: Binding) -> Node:
+def unpool_node(sample: UnpoolSample, context: CaseContext) -> Node:
     """X [N, C, *spatial], I int64 of its shape, output_shape int64 [rank]; output of X's dtype."""
-    x = data.distinct(sample.x, binding.dtype, binding.rng)
+    x = data.distinct(sample.x, context.dtype, context.rng)
     if sample.values == "special":
-        x = np.resize(data.special_floats(binding.dtype), sample.x)
+        x = np.resize(data.special_floats(context.dtype), sample.x)
     attributes = {"kernel_shape": sample.kernel, **dict(sample.attributes)}
     shape = None if sample.output_shape is None else np.array(sample.output_shape, np.int64)
-    operands = [Operand("X", x), Operand("I", _indices(sample, attributes, binding.rng))]
+    operands = [Operand("X", x), Operand("I", _indices(sample, attributes, context.rng))]
     if shape is not None:
         operands.append(Operand("output_shape", shape, parameter=True))
-    return Node("MaxUnpool", "", binding.since_version, tuple(operands), ("output",), attributes)
+    return Node("MaxUnpool", "", context.since_version, tuple(operands), ("output",), attributes)
 
 
 def _indices(sample: UnpoolSample, attributes: dict[str, Attribute], rng: np.random.Generator) -> Array:
@@ -216,22 +216,22 @@ def fold_bindings(sample: FoldSample, _since_version: int, dtypes: tuple[str, ..
     return ways if sample.every_dtype else tuple(way for way in ways if way in (graph.INITIALIZER, graph.RUNTIME))
 
 
-def fold_node(sample: FoldSample, binding: Binding) -> Node:
+def fold_node(sample: FoldSample, context: CaseContext) -> Node:
     """input [N, C * product(block), L], image_shape and block_shape int64; output [N, C, *image_shape]."""
     batch, channels = sample.leading
     operands = (
-        Operand("input", np.empty((batch, channels * prod(sample.block), 0), binding.dtype)),
+        Operand("input", np.empty((batch, channels * prod(sample.block), 0), context.dtype)),
         Operand("image_shape", np.array(sample.image, np.int64), parameter=True),
         Operand("block_shape", np.array(sample.block, np.int64), parameter=True),
     )
     attributes = dict(sample.attributes)
-    probe = Node("Col2Im", "", binding.since_version, operands, ("output",), attributes)
+    probe = Node("Col2Im", "", context.since_version, operands, ("output",), attributes)
     windows = slide(probe, sample.image, sample.block)
     blocks = 1 if isinstance(windows, str) else prod(windows.output)
     shape = (batch, channels * prod(sample.block) + sample.rows_off, blocks + sample.blocks_off)
-    columns = _fold_values(shape, binding.dtype, binding.rng)
+    columns = _fold_values(shape, context.dtype, context.rng)
     return Node(
-        "Col2Im", "", binding.since_version, (Operand("input", columns), *operands[1:]), ("output",), attributes
+        "Col2Im", "", context.since_version, (Operand("input", columns), *operands[1:]), ("output",), attributes
     )
 
 

@@ -26,7 +26,7 @@ from epcheck.generators import schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, zero_signs
 from epcheck.generators.bounds.elementary import VULKAN, Shader, bounded
-from epcheck.generators.case import Binding
+from epcheck.generators.case import CaseContext
 from epcheck.generators.citation import Citations, statement
 from epcheck.generators.directml import OperatorDesc
 from epcheck.generators.directml.descriptions.elementwise import activation
@@ -364,12 +364,12 @@ def samples(row: Activation) -> Iterator[ElementwiseSample]:
         yield ElementwiseSample(name="integers", values="small_integers", attributes=INTEGER_ATTRIBUTES[row.name])
 
 
-def node(row: Activation, sample: ElementwiseSample, binding: Binding) -> Node:
+def node(row: Activation, sample: ElementwiseSample, context: CaseContext) -> Node:
     """One tensor of any shape, and a result of the same type and shape."""
-    definition = schema.schema(row.name, binding.since_version)
-    value = elementwise.values_of(sample, row.domain, binding.dtype, binding.rng)
+    definition = schema.schema(row.name, context.since_version)
+    value = elementwise.values_of(sample, row.domain, context.dtype, context.rng)
     operand = Operand(definition.inputs[0].name, value)
-    return Node(row.name, "", binding.since_version, (operand,), (definition.outputs[0].name,), dict(sample.attributes))
+    return Node(row.name, "", context.since_version, (operand,), (definition.outputs[0].name,), dict(sample.attributes))
 
 
 def numbers_of(row: Activation, node: Node) -> dict[str, float]:

@@ -18,7 +18,7 @@ import numpy as np
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.bounds.elementary import bounded
-from epcheck.generators.case import Binding
+from epcheck.generators.case import CaseContext
 from epcheck.generators.directml.descriptions.elementwise.unary import ElementWiseIdentity
 from epcheck.generators.directml.descriptions.elementwise.value_scale_2d import ValueScale2D
 from epcheck.generators.directml.lowering import Lowering
@@ -56,10 +56,10 @@ def affine_samples() -> Iterator[ElementwiseSample]:
         yield ElementwiseSample(name=name, shape=(5, 9), attributes=attributes, every_dtype=True)
 
 
-def affine_node(sample: ElementwiseSample, binding: Binding) -> Node:
+def affine_node(sample: ElementwiseSample, context: CaseContext) -> Node:
     """X of any shape, Y of the same."""
-    value = elementwise.values_of(sample, DOMAIN, binding.dtype, binding.rng)
-    return Node("Affine", "", binding.since_version, (Operand("X", value),), ("Y",), dict(sample.attributes))
+    value = elementwise.values_of(sample, DOMAIN, context.dtype, context.rng)
+    return Node("Affine", "", context.since_version, (Operand("X", value),), ("Y",), dict(sample.attributes))
 
 
 def affine_truth(node: Node) -> Truth:
@@ -111,14 +111,14 @@ def scaler_samples() -> Iterator[ScalerSample]:
     yield ScalerSample(name="refused_rank_3", shape=(3, 4, 5), bias=(1.0, 2.0, 3.0), refused=True)
 
 
-def scaler_node(sample: ScalerSample, binding: Binding) -> Node:
+def scaler_node(sample: ScalerSample, context: CaseContext) -> Node:
     """input [N, C, H, W], output of the same shape."""
-    value = elementwise.values_of(sample, DOMAIN, binding.dtype, binding.rng)
+    value = elementwise.values_of(sample, DOMAIN, context.dtype, context.rng)
     if sample.values != "ordinary":
         value = value.reshape(sample.shape)
     bias = tuple(1.5 * c - 2.0 for c in range(sample.shape[1])) if sample.bias is None else sample.bias
     attributes = {**dict(sample.attributes), "bias": bias}
-    return Node("ImageScaler", "", binding.since_version, (Operand("input", value),), ("output",), attributes)
+    return Node("ImageScaler", "", context.since_version, (Operand("input", value),), ("output",), attributes)
 
 
 def _bias(node: Node) -> tuple[float, ...]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from epcheck.generators.array import Array
-from epcheck.generators.case import Binding
+from epcheck.generators.case import CaseContext
 from epcheck.generators.declaration.interaction import Interaction, Literal
 from epcheck.generators.directml import DataType, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise.unary import (
@@ -73,14 +73,14 @@ def samples(settings: dict[str, dict[str, Attribute]]) -> Iterator[ElementwiseSa
         yield ElementwiseSample(name=f"{name}_long", shape=(1031,), attributes=attribute_values, every_dtype=True)
 
 
-def node(name: str, sample: ElementwiseSample, binding: Binding) -> Node:
+def node(name: str, sample: ElementwiseSample, context: CaseContext) -> Node:
     """X of any shape, Y bool of the same."""
-    value = elementwise.values_of(sample, DOMAIN, binding.dtype, binding.rng)
+    value = elementwise.values_of(sample, DOMAIN, context.dtype, context.rng)
     if sample.values == "ordinary":
         flat = value.reshape(-1).copy()
-        flat[::3] = binding.rng.choice([np.inf, -np.inf, np.nan], flat[::3].size)
+        flat[::3] = context.rng.choice([np.inf, -np.inf, np.nan], flat[::3].size)
         value = flat.reshape(value.shape)
-    return Node(name, "", binding.since_version, (Operand("X", value),), ("Y",), dict(sample.attributes))
+    return Node(name, "", context.since_version, (Operand("X", value),), ("Y",), dict(sample.attributes))
 
 
 def is_inf(node: Node) -> Array:

@@ -25,7 +25,7 @@ from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.bounds.elementary import VULKAN, Shader, bounded
-from epcheck.generators.case import Binding
+from epcheck.generators.case import CaseContext
 from epcheck.generators.citation import Citations, statement
 from epcheck.generators.directml.descriptions.elementwise import activation
 from epcheck.generators.directml.descriptions.elementwise.activation import sigmoid
@@ -205,20 +205,20 @@ def bindings(sample: GeluSample, since_version: int, dtypes: tuple[str, ...]) ->
     return tuple(graph.BINDINGS) if dtypes == ("float32",) else (graph.INITIALIZER, graph.RUNTIME)
 
 
-def node(member: Member, sample: GeluSample, binding: Binding) -> Node:
+def node(member: Member, sample: GeluSample, context: CaseContext) -> Node:
     """X of any shape, and where the operator has one a bias of the size of its last axis."""
-    formals = schema.schema(member.name, binding.since_version, member.domain).inputs
-    x, rng = elementwise.values_of(sample, DOMAIN, binding.dtype, binding.rng), binding.rng
+    formals = schema.schema(member.name, context.since_version, member.domain).inputs
+    x, rng = elementwise.values_of(sample, DOMAIN, context.dtype, context.rng), context.rng
     operands = [Operand(formals[0].name, x)]
     if sample.bias is not None:
         size = sample.bias or x.size * (2 if member.bias == "split" else 1)
-        bias = rng.uniform(-1, 1, size).astype(binding.dtype)
+        bias = rng.uniform(-1, 1, size).astype(context.dtype)
         if sample.values != "ordinary":
             x, bias = _beside_each_other(member, x, bias)
         operands = [Operand(formals[0].name, x), Operand(formals[1].name, bias, parameter=True)]
     attributes: dict[str, Attribute] = dict(sample.attributes)
-    result = schema.schema(member.name, binding.since_version, member.domain).outputs[0].name
-    return Node(member.name, member.domain, binding.since_version, tuple(operands), (result,), attributes)
+    result = schema.schema(member.name, context.since_version, member.domain).outputs[0].name
+    return Node(member.name, member.domain, context.since_version, tuple(operands), (result,), attributes)
 
 
 def _beside_each_other(member: Member, x: Array, bias: Array) -> tuple[Array, Array]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.declaration.optional_io import OptionalIO
 from epcheck.generators.directml.descriptions.elementwise.activation import ActivationIdentity
 from epcheck.generators.directml.descriptions.elementwise.unary import ElementWiseIdentity
@@ -103,23 +103,23 @@ def _ratio_is_input(since_version: int) -> bool:
     return len(schema.schema("Dropout", since_version).inputs) > 1
 
 
-def _values(sample: CopySample, binding: Binding) -> Array:
+def _values(sample: CopySample, context: CaseContext) -> Array:
     if sample.values == "every_value":
-        return data.every_value(binding.dtype)
-    return data.distinct(sample.shape, binding.dtype, binding.rng)
+        return data.every_value(context.dtype)
+    return data.distinct(sample.shape, context.dtype, context.rng)
 
 
-def identity_node(sample: CopySample, binding: Binding) -> Node:
+def identity_node(sample: CopySample, context: CaseContext) -> Node:
     """One tensor of any shape and type."""
-    return Node("Identity", "", binding.since_version, (Operand("input", _values(sample, binding)),), ("output",))
+    return Node("Identity", "", context.since_version, (Operand("input", _values(sample, context)),), ("output",))
 
 
-def dropout_node(sample: DropoutSample, binding: Binding) -> Node:
+def dropout_node(sample: DropoutSample, context: CaseContext) -> Node:
     """data of any shape; ratio an attribute, or a scalar input beside the scalar training_mode."""
-    operands: list[Operand | None] = [Operand("data", _values(sample, binding))]
+    operands: list[Operand | None] = [Operand("data", _values(sample, context))]
     attributes: dict[str, Attribute] = {} if sample.seed is None else {"seed": sample.seed}
-    if _ratio_is_input(binding.since_version):
-        dtype = binding.dtype if sample.ratio_dtype is None else np.dtype(sample.ratio_dtype)
+    if _ratio_is_input(context.since_version):
+        dtype = context.dtype if sample.ratio_dtype is None else np.dtype(sample.ratio_dtype)
         ratio = None if sample.ratio is None else Operand("ratio", np.array(sample.ratio, dtype), parameter=True)
         if ratio is not None or sample.training_mode is not None:
             operands.append(ratio)
@@ -128,7 +128,7 @@ def dropout_node(sample: DropoutSample, binding: Binding) -> Node:
     elif sample.ratio is not None:
         attributes["ratio"] = sample.ratio
     outputs = ("output", "mask") if sample.mask else ("output",)
-    return Node("Dropout", "", binding.since_version, tuple(operands), outputs, attributes)
+    return Node("Dropout", "", context.since_version, tuple(operands), outputs, attributes)
 
 
 def identity_truth(node: Node) -> Truth:

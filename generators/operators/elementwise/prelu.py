@@ -17,7 +17,7 @@ from epcheck.generators import graph
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, zero_signs
 from epcheck.generators.bounds.elementary import bounded
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.declaration.interaction import Interaction, Literal
 from epcheck.generators.directml import DataType, TensorDesc
@@ -123,23 +123,23 @@ def bindings(sample: PReluSample, since_version: int, dtypes: tuple[str, ...]) -
     )
 
 
-def node(sample: PReluSample, binding: Binding) -> Node:
+def node(sample: PReluSample, context: CaseContext) -> Node:
     """X of any shape, slope of a shape that is broadcast to it, one dtype."""
-    rng, dtype = binding.rng, binding.dtype
+    rng, dtype = context.rng, context.dtype
     slope = rng.uniform(0.05, 2, sample.slope) if dtype.kind == "f" else rng.integers(0, 5, sample.slope)
     if sample.slope_values is not None:
         slope = np.resize(np.array(sample.slope_values), sample.slope)
     return Node(
         "PRelu",
         "",
-        binding.since_version,
-        (Operand("X", _data(sample, binding)), Operand("slope", np.asarray(slope).astype(dtype), parameter=True)),
+        context.since_version,
+        (Operand("X", _data(sample, context)), Operand("slope", np.asarray(slope).astype(dtype), parameter=True)),
         ("Y",),
     )
 
 
-def _data(sample: PReluSample, binding: Binding) -> Array:
-    dtype, rng = binding.dtype, binding.rng
+def _data(sample: PReluSample, context: CaseContext) -> Array:
+    dtype, rng = context.dtype, context.rng
     if dtype.kind != "f":
         return rng.integers(0 if dtype.kind == "u" else -100, 100, sample.shape).astype(dtype)
     if sample.values == "ordinary":

@@ -19,7 +19,7 @@ from epcheck.generators import graph
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.bounds.elementary import Shader, bounded
-from epcheck.generators.case import Binding
+from epcheck.generators.case import CaseContext
 from epcheck.generators.families import elementwise
 from epcheck.generators.families.elementwise import Domain, ElementwiseOperator, ElementwiseSample
 from epcheck.generators.node import Node, Operand
@@ -73,12 +73,12 @@ def bindings(sample: SwiGLUSample, since_version: int, dtypes: tuple[str, ...]) 
     return (*ways, graph.CONSTANT) if is_first else ways
 
 
-def node(sample: SwiGLUSample, binding: Binding) -> Node:
+def node(sample: SwiGLUSample, context: CaseContext) -> Node:
     """A and B of any shape, the same, and Y of it."""
-    a = elementwise.values_of(sample, DOMAIN, binding.dtype, binding.rng)
-    b = _factors(sample, a.shape if sample.b_shape is None else sample.b_shape, binding.dtype, binding.rng)
+    a = elementwise.values_of(sample, DOMAIN, context.dtype, context.rng)
+    b = _factors(sample, a.shape if sample.b_shape is None else sample.b_shape, context.dtype, context.rng)
     operands = (Operand("A", a), Operand("B", b))
-    return Node("SwiGLU", "", binding.since_version, operands, ("Y",), dict(sample.attributes))
+    return Node("SwiGLU", "", context.since_version, operands, ("Y",), dict(sample.attributes))
 
 
 def _factors(sample: SwiGLUSample, shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> Array:

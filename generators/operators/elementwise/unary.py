@@ -19,7 +19,7 @@ import numpy as np
 from epcheck.generators import schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, elementary, zero_signs
-from epcheck.generators.case import Binding
+from epcheck.generators.case import CaseContext
 from epcheck.generators.citation import Citation, CitationKind, Publisher
 from epcheck.generators.directml import OperatorDesc, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise import activation, unary
@@ -355,12 +355,12 @@ def samples(function: Function) -> Iterator[ElementwiseSample]:
         yield ElementwiseSample(name="zero", values="zero")
 
 
-def node(function: Function, sample: ElementwiseSample, binding: Binding) -> Node:
+def node(function: Function, sample: ElementwiseSample, context: CaseContext) -> Node:
     """One floating-point tensor of any shape, and a result of the same type and shape."""
-    value = elementwise.values_of(sample, function.domain, binding.dtype, binding.rng)
-    definition = schema.schema(function.name, binding.since_version)
+    value = elementwise.values_of(sample, function.domain, context.dtype, context.rng)
+    definition = schema.schema(function.name, context.since_version)
     operand = Operand(definition.inputs[0].name, value)
-    return Node(function.name, "", binding.since_version, (operand,), (definition.outputs[0].name,))
+    return Node(function.name, "", context.since_version, (operand,), (definition.outputs[0].name,))
 
 
 def truth(function: Function, node: Node) -> Truth:

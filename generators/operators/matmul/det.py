@@ -19,7 +19,7 @@ import numpy as np
 
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, propagation
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.citation import Citation, CitationKind, Publisher
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.operator import NO_KERNEL, Operator, spread
@@ -77,14 +77,14 @@ def bindings(sample: DetSample, since_version: int, dtypes: tuple[str, ...]) -> 
     return tuple(dict.fromkeys("runtime" if way == "initializer" else way for way in known))
 
 
-def node(sample: DetSample, binding: Binding) -> Node:
+def node(sample: DetSample, context: CaseContext) -> Node:
     """X [*, M, M] of the case's dtype."""
-    x = Operand("X", _matrices(sample, binding).astype(binding.dtype).reshape(sample.shape))
-    return Node("Det", "", binding.since_version, (x,), ("Y",))
+    x = Operand("X", _matrices(sample, context).astype(context.dtype).reshape(sample.shape))
+    return Node("Det", "", context.since_version, (x,), ("Y",))
 
 
-def _matrices(sample: DetSample, binding: Binding) -> Array:
-    rng, shape = binding.rng, sample.shape
+def _matrices(sample: DetSample, context: CaseContext) -> Array:
+    rng, shape = context.rng, sample.shape
     size = shape[-1] if shape else 1
     found = rng.uniform(-2, 2, shape)
     match sample.values:

@@ -20,7 +20,7 @@ import numpy as np
 from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.declaration.interaction import Interaction, Literal, Random
 from epcheck.generators.directml import lowering
 from epcheck.generators.directml.descriptions.matmul.matrix_multiply import Gemm, MatrixTransform
@@ -217,13 +217,13 @@ def bindings(sample: EinsumSample, since_version: int, dtypes: tuple[str, ...]) 
     )
 
 
-def node(sample: EinsumSample, binding: Binding) -> Node:
+def node(sample: EinsumSample, context: CaseContext) -> Node:
     """Inputs of any dtype, uniform in [-2, 2] or small integers; output Output."""
     shapes = sample.inputs
     names = [f"Inputs_{i}" for i in range(len(shapes))]
-    values = (_values(sample.values, shape, binding.dtype, binding.rng) for shape in shapes)
+    values = (_values(sample.values, shape, context.dtype, context.rng) for shape in shapes)
     operands = tuple(Operand(name, value) for name, value in zip(names, values, strict=True))
-    return Node("Einsum", "", binding.since_version, operands, ("Output",), {"equation": sample.equation})
+    return Node("Einsum", "", context.since_version, operands, ("Output",), {"equation": sample.equation})
 
 
 def _values(kind: str, shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> Array:

@@ -20,7 +20,7 @@ from onnx.defs import OpSchema
 from epcheck.generators import schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.declaration.interaction import Interaction, Random
 from epcheck.generators.declaration.parameter_space import ANY_VALUE, ParameterSpace, Parts, Values
 from epcheck.generators.directml import lowering
@@ -195,25 +195,25 @@ class _Family:
             return chosen[:1]  # as in MatMul
         return chosen[:3:2] if self.domain and len(chosen) > 2 else chosen
 
-    def node(self, sample: GemmSample, binding: Binding) -> Node:
+    def node(self, sample: GemmSample, context: CaseContext) -> Node:
         """A, B and C of any dtype, B and C as exporters write weights; output Y."""
         a, b = (
-            values_of(sample.values, shape, binding.dtype, binding.rng, second)
+            values_of(sample.values, shape, context.dtype, context.rng, second)
             for shape, second in ((sample.a, False), (sample.b, True))
         )
         operands = [Operand("A", a), Operand("B", b, parameter=True)]
         if sample.c is not None:
-            c = values_of(sample.c_values, sample.c, binding.dtype, binding.rng, second=False)
+            c = values_of(sample.c_values, sample.c, context.dtype, context.rng, second=False)
             operands.append(Operand("C", c, parameter=True))
         return Node(
-            self.name, self.domain, binding.since_version, tuple(operands), ("Y",), self._attributes(sample, binding)
+            self.name, self.domain, context.since_version, tuple(operands), ("Y",), self._attributes(sample, context)
         )
 
     @staticmethod
-    def _attributes(sample: GemmSample, binding: Binding) -> dict[str, Attribute]:
+    def _attributes(sample: GemmSample, context: CaseContext) -> dict[str, Attribute]:
         """Without a sign for unsigned integers, which have none."""
         attributes = dict(sample.attributes)
-        if binding.dtype.kind == "u":
+        if context.dtype.kind == "u":
             attributes |= {k: abs(v) for k, v in attributes.items() if k in ("alpha", "beta") and isinstance(v, float)}
         return attributes
 

@@ -20,7 +20,7 @@ import numpy as np
 from epcheck.generators import data
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.declaration.interaction import Interaction, Literal, Random
 from epcheck.generators.declaration.parameter_space import ANY_VALUE, ParameterSpace, Parts, Values
 from epcheck.generators.directml import lowering
@@ -291,14 +291,14 @@ def values_of(kind: str, shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.r
 
 
 def _node(name: str, domain: str) -> Any:
-    def node(sample: MatMulSample, binding: Binding) -> Node:
+    def node(sample: MatMulSample, context: CaseContext) -> Node:
         """A and B of any dtype, B as exporters write weights; output Y."""
         a, b = (
-            values_of(sample.values, shape, binding.dtype, binding.rng, second)
+            values_of(sample.values, shape, context.dtype, context.rng, second)
             for shape, second in ((sample.a, False), (sample.b, True))
         )
         operands = (Operand("A", a), Operand("B", b, parameter=True))
-        return Node(name, domain, binding.since_version, operands, ("Y",), dict(sample.attributes))
+        return Node(name, domain, context.since_version, operands, ("Y",), dict(sample.attributes))
 
     return node
 

@@ -13,7 +13,7 @@ import numpy as np
 from epcheck.generators import graph
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.declaration.optional_io import OptionalIO, each_alone
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import GRAPH, Operator, declare, spread
@@ -96,9 +96,9 @@ def unpacked(data: Array, bits: int, count: int) -> Array:
     return np.stack([wide & 15, wide >> 4], -1).reshape(*wide.shape[:-1], -1)[..., :count]
 
 
-def node(sample: NBitsSample, binding: Binding) -> Node:
+def node(sample: NBitsSample, context: CaseContext) -> Node:
     """A of T1; B uint8 [n, blocks, block * bits / 8]; scales of T1; zero points; bias of T1 [n]; output Y."""
-    rng, dtype = binding.rng, binding.dtype
+    rng, dtype = context.rng, context.dtype
     k, bits = sample.a[-1], sample.bits
     blocks = -(-k // sample.block)
     levels = rng.integers(0, 2**bits, (sample.n, k))
@@ -123,7 +123,7 @@ def node(sample: NBitsSample, binding: Binding) -> Node:
     attributes |= dict(sample.attributes)
     if attributes["bits"] == ():
         del attributes["bits"]
-    return Node("MatMulNBits", MICROSOFT, binding.since_version, tuple(operands), ("Y",), attributes)
+    return Node("MatMulNBits", MICROSOFT, context.since_version, tuple(operands), ("Y",), attributes)
 
 
 def truth(node: Node) -> Truth:

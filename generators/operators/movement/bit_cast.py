@@ -16,7 +16,7 @@ from onnx import TensorProto, helper
 
 from epcheck.generators import data, graph
 from epcheck.generators.array import Array
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.families import elementwise
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.operator import NO_KERNEL, PAIRS_OF_DTYPES, Operator
@@ -69,12 +69,12 @@ def bindings(sample: BitCastSample, _: int, dtypes: tuple[str, ...]) -> tuple[st
     return (graph.RUNTIME, graph.SYMBOLIC, graph.CONSTANT) if sample.every_binding else (graph.RUNTIME,)
 
 
-def node(sample: BitCastSample, binding: Binding) -> Node:
+def node(sample: BitCastSample, context: CaseContext) -> Node:
     """input of any shape and type T1; output of the same shape and type T2."""
-    source, target = binding.dtypes
+    source, target = context.dtypes
     to = int(helper.np_dtype_to_tensor_dtype(target)) if sample.to is None else sample.to
-    operand = Operand("input", _values(sample, source, target, binding.rng))
-    return Node("BitCast", "", binding.since_version, (operand,), ("output",), {"to": to})
+    operand = Operand("input", _values(sample, source, target, context.rng))
+    return Node("BitCast", "", context.since_version, (operand,), ("output",), {"to": to})
 
 
 def _values(sample: BitCastSample, source: np.dtype[Any], target: np.dtype[Any], rng: np.random.Generator) -> Array:

@@ -13,7 +13,7 @@ from itertools import accumulate
 import numpy as np
 
 from epcheck.generators.array import Array
-from epcheck.generators.case import Binding
+from epcheck.generators.case import CaseContext
 from epcheck.generators.declaration.interaction import Arange, Interaction, int64s
 from epcheck.generators.declaration.parameter_space import Parts, Values
 from epcheck.generators.directml.descriptions.movement.layout import Join, Split
@@ -90,14 +90,14 @@ def concat_samples() -> Iterator[ConcatSample]:
     yield _concat("refused_scalars", 0, (), ())
 
 
-def concat_node(sample: MovementSample, binding: Binding) -> Node:
+def concat_node(sample: MovementSample, context: CaseContext) -> Node:
     """inputs_0 ... inputs_n-1 of the case's dtype; axis is an attribute."""
     assert isinstance(sample, ConcatSample)
     operands = tuple(
-        Operand(f"inputs_{i}", drawn(Drawn(s, sample.special), binding)) for i, s in enumerate(sample.shapes)
+        Operand(f"inputs_{i}", drawn(Drawn(s, sample.special), context)) for i, s in enumerate(sample.shapes)
     )
     attributes = {"axis": sample.arguments["axis"]}
-    return Node("Concat", "", binding.since_version, operands, ("concat_result",), attributes)  # type: ignore[arg-type]
+    return Node("Concat", "", context.since_version, operands, ("concat_result",), attributes)  # type: ignore[arg-type]
 
 
 def concatenated(node: Node) -> Array:

@@ -21,7 +21,7 @@ from onnx import helper
 from epcheck.generators import graph
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import Binding
+from epcheck.generators.case import CaseContext
 from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.declaration.interaction import Arange, Interaction, Literal
 from epcheck.generators.directml.descriptions.movement.filling import (
@@ -267,13 +267,13 @@ ALSO_CONSTANT = ("ascending", "whole_range", "refused_two_starts")
 """The samples of Range that come with initializers, too; such a node does not depend on anything."""
 
 
-def range_node(sample: RangeSample, binding: Binding) -> Node:
+def range_node(sample: RangeSample, context: CaseContext) -> Node:
     """start, limit and delta are scalars of the case's dtype."""
-    numbers = {name: _number(getattr(sample, name), binding.dtype) for name in ("start", "limit", "delta")}
+    numbers = {name: _number(getattr(sample, name), context.dtype) for name in ("start", "limit", "delta")}
     if sample.name == "refused_two_starts":
         numbers["start"] = np.repeat(numbers["start"], 2)
     operands = tuple(Operand(name, value, parameter=True) for name, value in numbers.items())
-    return Node("Range", "", binding.since_version, operands, ("output",))
+    return Node("Range", "", context.since_version, operands, ("output",))
 
 
 def _number(value: float | str, dtype: np.dtype[Any]) -> Array:

@@ -13,7 +13,7 @@ import numpy as np
 
 from epcheck.generators import data, graph
 from epcheck.generators.array import Array
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.declaration.interaction import Arange, Interaction, int64s
 from epcheck.generators.declaration.parameter_space import Parts, Values
@@ -249,16 +249,16 @@ def _starts_before_the_axis(sample: SliceSample) -> bool:
     return any(step < 0 and start < -sample.shape[axis] for start, step, axis in pairs)
 
 
-def node(sample: SliceSample, binding: Binding) -> Node:
+def node(sample: SliceSample, context: CaseContext) -> Node:
     """data [d0, ..., dr-1] of any dtype; starts, ends, axes, steps 1-D int32 or int64 (attributes in Slice-1)."""
     values = (
-        data.every_value(binding.dtype)
+        data.every_value(context.dtype)
         if sample.boundary_data
-        else data.distinct(sample.shape, binding.dtype, binding.rng)
+        else data.distinct(sample.shape, context.dtype, context.rng)
     )
     tensor = Operand("data", values)
     parameters = {"starts": sample.starts, "ends": sample.ends, "axes": sample.axes, "steps": sample.steps}
-    if binding.since_version == 1:
+    if context.since_version == 1:
         attributes: dict[str, Attribute] = {name: value for name, value in parameters.items() if value is not None}
         return Node("Slice", "", 1, (tensor,), ("output",), attributes)
     operands = tuple(
@@ -267,7 +267,7 @@ def node(sample: SliceSample, binding: Binding) -> Node:
     )
     while operands[-1] is None:
         operands = operands[:-1]
-    return Node("Slice", "", binding.since_version, (tensor, *operands), ("output",))
+    return Node("Slice", "", context.since_version, (tensor, *operands), ("output",))
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import numpy as np
 
 from epcheck.generators import data, graph
 from epcheck.generators.array import Array
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.declaration.optional_io import OptionalIO
 from epcheck.generators.families.movement import RefusedError, normalized
 from epcheck.generators.node import Attribute, Node, Operand
@@ -84,19 +84,19 @@ def bindings(sample: UniqueSample, since_version: int, dtypes: tuple[str, ...]) 
     return (graph.RUNTIME, graph.SYMBOLIC, graph.CONSTANT) if sample.shape else (graph.RUNTIME, graph.CONSTANT)
 
 
-def node(sample: UniqueSample, binding: Binding) -> Node:
+def node(sample: UniqueSample, context: CaseContext) -> Node:
     """X of any shape and of the case's dtype; Y and up to three outputs int64 [unique] or, inverse_indices, [count]."""
     settings = {"axis": sample.axis, "sorted": sample.order}
     attributes: dict[str, Attribute] = {name: value for name, value in settings.items() if value is not None}
     names = tuple(name if flag == "1" else "" for name, flag in zip(OUTPUTS, sample.outputs, strict=True))
     while not names[-1]:
         names = names[:-1]
-    x = Operand("X", _values(sample, binding))
-    return Node("Unique", "", binding.since_version, (x,), names, attributes)
+    x = Operand("X", _values(sample, context))
+    return Node("Unique", "", context.since_version, (x,), names, attributes)
 
 
-def _values(sample: UniqueSample, binding: Binding) -> Array:
-    shape, dtype, rng = sample.shape, binding.dtype, binding.rng
+def _values(sample: UniqueSample, context: CaseContext) -> Array:
+    shape, dtype, rng = sample.shape, context.dtype, context.rng
     count = int(np.prod(shape, dtype=np.int64))
     match sample.values:
         case "distinct":

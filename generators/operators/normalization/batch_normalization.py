@@ -26,7 +26,7 @@ import numpy as np
 from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, propagation
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.declaration.optional_io import OptionalIO
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.descriptions.normalization.normalization import BatchNormalization
@@ -127,15 +127,15 @@ def bindings(name: str, sample: BatchSample, since_version: int, dtypes: tuple[s
     return tuple(binding for binding in every if binding != graph.CONSTANT)
 
 
-def node(name: str, sample: BatchSample, binding: Binding) -> Node:
+def node(name: str, sample: BatchSample, context: CaseContext) -> Node:
     """X [N, C, ...]; the others [C], or [C, ...] for spatial 0, parameters. Y has shape and dtype of X."""
     domain = fused_activation.DOMAIN if name == FUSED else ""
-    rng, channels = binding.rng, sample.shape[1:2]
+    rng, channels = context.rng, sample.shape[1:2]
     per = sample.shape[1:] if sample.spatial == 0 else channels
     if sample.short:
         per = (channels[0] - 1,)
-    of_scale = np.dtype(sample.scale_type or binding.dtype)
-    of_statistics = np.dtype(sample.statistics or binding.dtype)
+    of_scale = np.dtype(sample.scale_type or context.dtype)
+    of_statistics = np.dtype(sample.statistics or context.dtype)
     scale = rng.uniform(0.5, 2, per) * rng.choice([-1.0, 1.0], per)
     variance = rng.uniform(0.25, 4, per)
     mean = rng.uniform(-2, 2, per)
@@ -148,9 +148,9 @@ def node(name: str, sample: BatchSample, binding: Binding) -> Node:
             scale[0] = 0
         case "offset":
             mean += 100
-    formals = [formal.name for formal in schema.schema(name, binding.since_version, domain).inputs]
+    formals = [formal.name for formal in schema.schema(name, context.since_version, domain).inputs]
     operands = (
-        Operand(formals[0], _x(sample, binding.dtype, rng)),
+        Operand(formals[0], _x(sample, context.dtype, rng)),
         Operand(formals[1], scale.astype(of_scale), parameter=True),
         Operand(formals[2], rng.uniform(-2, 2, per).astype(of_scale), parameter=True),
         Operand(formals[3], mean.astype(of_statistics), parameter=True),
@@ -161,7 +161,7 @@ def node(name: str, sample: BatchSample, binding: Binding) -> Node:
     if sample.activation:
         others = fused_activation.OTHERS.get(sample.activation, ()) if sample.activation_parameters else ()
         attributes |= dict(fused_activation.attributes(sample.activation, *others))
-    return Node(name, domain, binding.since_version, operands, ("Y",), attributes)
+    return Node(name, domain, context.since_version, operands, ("Y",), attributes)
 
 
 def _x(sample: BatchSample, dtype: np.dtype[Any], rng: np.random.Generator) -> Array:

@@ -28,7 +28,7 @@ from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, propagation
 from epcheck.generators.bounds.propagation import Moments
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.descriptions.normalization.normalization import MeanVarianceNormalization1
 from epcheck.generators.directml.lowering import LEAST_RANK, Lowering, missing, padded
@@ -249,37 +249,37 @@ def bindings(name: str, sample: InstanceSample, since_version: int, dtypes: tupl
     return (graph.RUNTIME, graph.SYMBOLIC) if newest else (graph.RUNTIME,)
 
 
-def node(name: str, sample: InstanceSample, binding: Binding) -> Node:
+def node(name: str, sample: InstanceSample, context: CaseContext) -> Node:
     """The tensor to normalize and, unless it is MeanVarianceNormalization, scale and bias of [channels], parameters."""
-    domain, rng = DOMAINS.get(name, ""), binding.rng
-    definition = schema.schema(name, binding.since_version, domain)
+    domain, rng = DOMAINS.get(name, ""), context.rng
+    definition = schema.schema(name, context.since_version, domain)
     formals = [formal.name for formal in definition.inputs]
-    inputs = [Operand(formals[0], _x(sample, binding))]
+    inputs = [Operand(formals[0], _x(sample, context))]
     if len(formals) > 1:
         last = name == "GroupNorm" and dict(sample.attributes).get("channels_last", 1) == 1
         channels = (sample.shape[-1 if last else 1] - sample.short,)
-        of_scale = np.dtype(sample.scale_type or binding.dtype)
+        of_scale = np.dtype(sample.scale_type or context.dtype)
         scale = rng.uniform(0.5, 2, channels) * rng.choice([-1.0, 1.0], channels)
         inputs.append(Operand(formals[1], scale.astype(of_scale), parameter=True))
         inputs.append(Operand(formals[2], rng.uniform(-2, 2, channels).astype(of_scale), parameter=True))
     outputs = (definition.outputs[0].name,)
-    return Node(name, domain, binding.since_version, tuple(inputs), outputs, dict(sample.attributes))
+    return Node(name, domain, context.since_version, tuple(inputs), outputs, dict(sample.attributes))
 
 
-def _x(sample: InstanceSample, binding: Binding) -> Array:
+def _x(sample: InstanceSample, context: CaseContext) -> Array:
     """Constants are 0.5, whose sums are exact: their variance is 0 however it is computed."""
-    plain = np.asarray(binding.rng.uniform(-3, 3, sample.shape)).astype(binding.dtype)
+    plain = np.asarray(context.rng.uniform(-3, 3, sample.shape)).astype(context.dtype)
     match sample.values:
         case "plain":
             return plain
         case "constant":
-            return np.full(sample.shape, 0.5, binding.dtype)
+            return np.full(sample.shape, 0.5, context.dtype)
         case "offset":
-            return (plain + 20).astype(binding.dtype)
+            return (plain + 20).astype(context.dtype)
         case "small":
-            return (plain / 256).astype(binding.dtype)
+            return (plain / 256).astype(context.dtype)
         case "large":
-            return (plain * 32).astype(binding.dtype)
+            return (plain * 32).astype(context.dtype)
         case "nan":
             plain[(0,) * plain.ndim] = np.nan
             return plain

@@ -31,7 +31,7 @@ from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, propagation
 from epcheck.generators.bounds.propagation import Moments
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.declaration.optional_io import OptionalIO
 from epcheck.generators.declaration.parameter_space import ANY_NUMBER, ParameterSpace, Parts, Values
 from epcheck.generators.directml import TensorDesc
@@ -190,16 +190,16 @@ def _without_constants(sample: Sample, newest: bool, dtypes: tuple[str, ...]) ->
     return tuple(binding for binding in every if binding != graph.CONSTANT)
 
 
-def layer_node(name: str, sample: LayerSample, binding: Binding) -> Node:
+def layer_node(name: str, sample: LayerSample, context: CaseContext) -> Node:
     """X of any rank from 1; Scale and B of the normalized shape, parameters. Y has X's shape and Scale's dtype."""
-    rng, since_version = binding.rng, binding.since_version
+    rng, since_version = context.rng, context.since_version
     rank = len(sample.shape)
     axis = -1 if sample.axis is None else sample.axis
     inner = sample.shape[axis % rank :] if -rank <= axis < rank else sample.shape[-1:]
-    of_scale = np.dtype(sample.scale_type or binding.dtype)
+    of_scale = np.dtype(sample.scale_type or context.dtype)
     formals = _formals(name, since_version, "")
     shape = inner if sample.scale_shape is None else sample.scale_shape
-    inputs = [Operand(formals[0], _data(sample.values, sample.shape, binding.dtype, rng))]
+    inputs = [Operand(formals[0], _data(sample.values, sample.shape, context.dtype, rng))]
     inputs.append(Operand(formals[1], _scale(shape, of_scale, rng), parameter=True))
     if sample.bias and "B" in formals:
         inputs.append(Operand("B", rng.uniform(-2, 2, shape).astype(of_scale), parameter=True))
@@ -212,9 +212,9 @@ def layer_node(name: str, sample: LayerSample, binding: Binding) -> Node:
     return Node(name, "", since_version, tuple(inputs), outputs, attributes)
 
 
-def skip_node(name: str, sample: SkipSample, binding: Binding) -> Node:
+def skip_node(name: str, sample: SkipSample, context: CaseContext) -> Node:
     """input [batch, sequence, hidden] or [tokens, hidden], skip broadcast to it; gamma, beta, bias [hidden]."""
-    rng, dtype = binding.rng, binding.dtype
+    rng, dtype = context.rng, context.dtype
     hidden = sample.shape[-1:]
     skip_shape = sample.shape if sample.skip_shape is None else sample.skip_shape
     operands: dict[str, Operand | None] = {
@@ -224,12 +224,12 @@ def skip_node(name: str, sample: SkipSample, binding: Binding) -> Node:
         "beta": Operand("beta", rng.uniform(-2, 2, hidden).astype(dtype), parameter=True) if sample.beta else None,
         "bias": Operand("bias", _data(sample.values, hidden, dtype, rng), parameter=True) if sample.bias else None,
     }
-    inputs = [operands[formal] for formal in _formals(name, binding.since_version, MICROSOFT)]
+    inputs = [operands[formal] for formal in _formals(name, context.since_version, MICROSOFT)]
     while inputs[-1] is None:
         inputs.pop()
     outputs = ("output", "", "", "input_skip_bias_sum") if sample.sum else ("output",)
     attributes: dict[str, Attribute] = {} if sample.epsilon is None else {"epsilon": sample.epsilon}
-    return Node(name, MICROSOFT, binding.since_version, tuple(inputs), outputs, attributes)
+    return Node(name, MICROSOFT, context.since_version, tuple(inputs), outputs, attributes)
 
 
 def _scale(shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> Array:

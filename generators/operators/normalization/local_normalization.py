@@ -21,7 +21,7 @@ import numpy as np
 from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, propagation
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.declaration.interaction import Interaction, Literal
 from epcheck.generators.declaration.parameter_space import ANY_NUMBER
 from epcheck.generators.directml import TensorDesc
@@ -108,22 +108,22 @@ def bindings(name: str, sample: LocalSample, since_version: int, dtypes: tuple[s
     return (graph.RUNTIME, graph.SYMBOLIC) if newest else (graph.RUNTIME,)
 
 
-def node(name: str, sample: LocalSample, binding: Binding) -> Node:
+def node(name: str, sample: LocalSample, context: CaseContext) -> Node:
     """One floating-point tensor in, one of its shape and dtype out."""
-    definition = schema.schema(name, binding.since_version)
-    operand = Operand(definition.inputs[0].name, _values(sample, binding))
-    return Node(name, "", binding.since_version, (operand,), (definition.outputs[0].name,), dict(sample.attributes))
+    definition = schema.schema(name, context.since_version)
+    operand = Operand(definition.inputs[0].name, _values(sample, context))
+    return Node(name, "", context.since_version, (operand,), (definition.outputs[0].name,), dict(sample.attributes))
 
 
-def _values(sample: LocalSample, binding: Binding) -> Array:
-    plain = np.asarray(binding.rng.uniform(-3, 3, sample.shape)).astype(binding.dtype)
+def _values(sample: LocalSample, context: CaseContext) -> Array:
+    plain = np.asarray(context.rng.uniform(-3, 3, sample.shape)).astype(context.dtype)
     match sample.values:
         case "zeros":
             plain[0] = 0
         case "small":
-            return (plain / 64).astype(binding.dtype)
+            return (plain / 64).astype(context.dtype)
         case "large":
-            return (plain * 16).astype(binding.dtype)
+            return (plain * 16).astype(context.dtype)
         case "nan":
             plain[(0,) * plain.ndim] = np.nan
     return plain

@@ -14,7 +14,7 @@ import numpy as np
 from epcheck.generators import graph
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.declaration.undefined_sample import NAN_LEVEL, Answer, UndefinedSample, UndefinedSamples
 from epcheck.generators.directml import lowering
 from epcheck.generators.directml.descriptions.quantized.linear_quantization import DynamicQuantizeLinear
@@ -58,21 +58,21 @@ def bindings(sample: DynamicSample, _since_version: int, _dtypes: tuple[str, ...
     return (graph.RUNTIME, graph.SYMBOLIC, graph.CONSTANT) if sample.x else (graph.RUNTIME, graph.CONSTANT)
 
 
-def node(sample: DynamicSample, binding: Binding) -> Node:
+def node(sample: DynamicSample, context: CaseContext) -> Node:
     """x float32, whose least and greatest element are `low` and `high` from two elements on."""
     count = int(np.prod(sample.x, dtype=np.int64))
     if sample.values == "random":
-        flat = binding.rng.uniform(sample.low, sample.high, count)
+        flat = context.rng.uniform(sample.low, sample.high, count)
         unit = 1.0
     else:
         unit = 2.0**-6
-        flat = binding.rng.integers(2 * int(sample.low), 2 * int(sample.high) + 1, count).astype(np.float64)
+        flat = context.rng.integers(2 * int(sample.low), 2 * int(sample.high) + 1, count).astype(np.float64)
         flat = flat / 2 if sample.values == "halves" else flat // 2
     if count > 1:
         flat[0], flat[-1] = sample.low, sample.high
     x = (flat * unit).astype(np.float32).reshape(sample.x)
     names = ("y", "y_scale", "y_zero_point")
-    return Node("DynamicQuantizeLinear", "", binding.since_version, (Operand("x", x),), names)
+    return Node("DynamicQuantizeLinear", "", context.since_version, (Operand("x", x),), names)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import numpy as np
 from epcheck.generators import graph
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.citation import statement
 from epcheck.generators.declaration.interaction import Interaction, Literal, Random
 from epcheck.generators.declaration.optional_io import OptionalIO, each_alone
@@ -181,14 +181,14 @@ class _Family:
             return (graph.INITIALIZER,)  # a wrong sum of nothing costs many runs to confirm
         return tuple(graph.BINDINGS) if sample.every_dtype else (graph.INITIALIZER, graph.RUNTIME)
 
-    def node(self, sample: IntegerSample, binding: Binding) -> Node:
+    def node(self, sample: IntegerSample, context: CaseContext) -> Node:
         """A, B of 8 bits (A float32 in DynamicQuantizeMatMul); scales, zero points and bias after them; output Y."""
-        rng = binding.rng
+        rng = context.rng
         dynamic = self.name == "DynamicQuantizeMatMul"
         to_float = self.name == "MatMulIntegerToFloat"
-        b_dtype = binding.dtypes[-1]
-        a_dtype = np.dtype(np.uint8) if dynamic else binding.dtypes[-2]
-        full = binding.dtypes[0] if to_float else np.dtype(np.float32)
+        b_dtype = context.dtypes[-1]
+        a_dtype = np.dtype(np.uint8) if dynamic else context.dtypes[-2]
+        full = context.dtypes[0] if to_float else np.dtype(np.float32)
         a = _full(sample, rng) if dynamic else _levels(sample.a, sample.a_fill, a_dtype, rng)
         zero_points = (
             _zero_point("a_zero_point", sample.a_zero_point, a_dtype, rng),
@@ -208,7 +208,7 @@ class _Family:
             operands.append(Operand("bias", rng.uniform(-2, 2, sample.bias).astype(full), parameter=True))
         while operands[-1] is None:
             operands.pop()
-        return Node(self.name, self.domain, binding.since_version, tuple(operands), ("Y",))
+        return Node(self.name, self.domain, context.since_version, tuple(operands), ("Y",))
 
 
 def _levels(shape: tuple[int, ...], fill: Ends | None, dtype: np.dtype[Any], rng: np.random.Generator) -> Array:

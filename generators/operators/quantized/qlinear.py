@@ -20,7 +20,7 @@ import numpy as np
 
 from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.declaration.optional_io import OptionalIO, each_alone
 from epcheck.generators.directml import TensorDesc, lowering
 from epcheck.generators.directml.descriptions.matmul.matrix_multiply import QuantizedLinearMatrixMultiply
@@ -127,11 +127,11 @@ def product_bindings(sample: ProductSample, since_version: int, dtypes: tuple[st
     return (graph.INITIALIZER,) if sample.every_dtype else ()
 
 
-def product_node(sample: ProductSample, binding: Binding) -> Node:
+def product_node(sample: ProductSample, context: CaseContext) -> Node:
     """a, b, y of the first three dtypes, the scales of the fourth (float32); output y."""
-    rng = binding.rng
-    a_dtype, b_dtype, y_dtype = binding.dtypes[:3]
-    full = binding.dtypes[3] if len(binding.dtypes) > 3 else np.dtype(np.float32)
+    rng = context.rng
+    a_dtype, b_dtype, y_dtype = context.dtypes[:3]
+    full = context.dtypes[3] if len(context.dtypes) > 3 else np.dtype(np.float32)
 
     def quantised(
         name: str, shape: tuple[int, ...], fill: Ends | None, dtype: np.dtype[Any], scale: float | str, zero: Ends
@@ -152,7 +152,7 @@ def product_node(sample: ProductSample, binding: Binding) -> Node:
         *quantised("b", sample.b, sample.b_fill, b_dtype, sample.b_scale, sample.b_zero_point),
         *quantised("y", (), None, y_dtype, sample.y_scale, sample.y_zero_point)[1:],
     )
-    return Node("QLinearMatMul", "", binding.since_version, operands, ("y",))
+    return Node("QLinearMatMul", "", context.since_version, operands, ("y",))
 
 
 def _parameter_shape(shape: tuple[int, ...], each: str) -> tuple[int, ...]:
@@ -287,10 +287,10 @@ def elementwise_bindings(sample: ElementwiseSample, _since_version: int, dtypes:
 
 
 def _quantised_input(
-    sample: ElementwiseSample, at: int, names: tuple[str, ...], binding: Binding
+    sample: ElementwiseSample, at: int, names: tuple[str, ...], context: CaseContext
 ) -> list[Operand | None]:
     """[x], scale and zero point of the input (the output: no x) at that place."""
-    dtype, zero = binding.dtype, sample.zero_points[at]
+    dtype, zero = context.dtype, sample.zero_points[at]
     name = names[at]
     scale = np.full(sample.scale_shape, sample.scales[at], np.float32)
     parameters: list[Operand | None] = [Operand(f"{name}_scale", scale, parameter=True), None]
@@ -306,17 +306,17 @@ def _quantised_input(
     elif fill is not None:
         values = np.full(shape, quantization.level(fill, dtype), dtype)
     else:
-        values = _random(shape, dtype, binding.rng)
+        values = _random(shape, dtype, context.rng)
     return [Operand(name, values), *parameters]
 
 
 def _elementwise_node(operator: str, names: tuple[str, ...]) -> Any:
-    def node(sample: ElementwiseSample, binding: Binding) -> Node:
+    def node(sample: ElementwiseSample, context: CaseContext) -> Node:
         """Each input of T with its float32 scale and zero point, then those of the output."""
-        operands = [operand for at in range(len(names)) for operand in _quantised_input(sample, at, names, binding)]
+        operands = [operand for at in range(len(names)) for operand in _quantised_input(sample, at, names, context)]
         while operands[-1] is None:
             operands.pop()
-        return Node(operator, MICROSOFT, binding.since_version, tuple(operands), names[-1:])
+        return Node(operator, MICROSOFT, context.since_version, tuple(operands), names[-1:])
 
     return node
 
@@ -432,9 +432,9 @@ def concat_bindings(sample: ConcatSample, _since_version: int, dtypes: tuple[str
     return tuple(graph.BINDINGS) if sample.every_dtype else (graph.INITIALIZER, graph.RUNTIME)
 
 
-def concat_node(sample: ConcatSample, binding: Binding) -> Node:
+def concat_node(sample: ConcatSample, context: CaseContext) -> Node:
     """Y_scale float32, Y_zero_point; then x, scale and zero point of each input (inputs_2, inputs_3, ...)."""
-    dtype, rng = binding.dtype, binding.rng
+    dtype, rng = context.dtype, context.rng
 
     def parameters(names: tuple[str, str], scale: float, zero_point: Ends) -> list[Operand]:
         level = quantization.level(zero_point, dtype)
@@ -449,7 +449,7 @@ def concat_node(sample: ConcatSample, binding: Binding) -> Node:
         operands.append(Operand(f"inputs_{first}", _random(shape, dtype, rng)))
         operands += parameters((f"inputs_{first + 1}", f"inputs_{first + 2}"), scale, zero_point)
     attributes: dict[str, Attribute] = {"axis": sample.axis}
-    return Node("QLinearConcat", MICROSOFT, binding.since_version, tuple(operands), ("Y",), attributes)
+    return Node("QLinearConcat", MICROSOFT, context.since_version, tuple(operands), ("Y",), attributes)
 
 
 def concat_truth(node: Node) -> Truth:

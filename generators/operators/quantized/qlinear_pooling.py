@@ -15,7 +15,7 @@ import numpy as np
 
 from epcheck.generators import graph
 from epcheck.generators.array import Array
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.descriptions.convolution_pooling.pooling import QuantizedLinearAveragePooling
 from epcheck.generators.directml.lowering import Lowering
@@ -122,12 +122,12 @@ def bindings(sample: QuantizedSample, _since_version: int, dtypes: tuple[str, ..
     return ways if sample.every_dtype else tuple(way for way in ways if way in (graph.INITIALIZER, graph.RUNTIME))
 
 
-def node(sample: QuantizedSample, binding: Binding, *, name: str) -> Node:
+def node(sample: QuantizedSample, context: CaseContext, *, name: str) -> Node:
     """X [N, C, *spatial] or [N, *spatial, C]; scales float32 and zero points of X's dtype, scalars."""
-    dtype, attributes = binding.dtype, dict(sample.attributes)
+    dtype, attributes = context.dtype, dict(sample.attributes)
     info = np.iinfo(dtype)
     if sample.fill is None:
-        x = binding.rng.integers(info.min, info.max, sample.x, dtype=dtype, endpoint=True)
+        x = context.rng.integers(info.min, info.max, sample.x, dtype=dtype, endpoint=True)
     else:
         x = np.full(sample.x, info.min if sample.fill == "low" else info.max, dtype)
     if attributes.get("channels_last"):
@@ -148,7 +148,7 @@ def node(sample: QuantizedSample, binding: Binding, *, name: str) -> Node:
         operands.pop()
     if name != GLOBAL:
         attributes["kernel_shape"] = sample.kernel
-    return Node(name, DOMAIN, binding.since_version, tuple(operands), ("Y",), attributes)
+    return Node(name, DOMAIN, context.since_version, tuple(operands), ("Y",), attributes)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import numpy as np
 
 from epcheck.generators import graph
 from epcheck.generators.array import Array
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.declaration.interaction import Interaction, Literal, Random
 from epcheck.generators.directml import QuantizedLinearConvolution, TensorDesc
 from epcheck.generators.directml.lowering import Lowering
@@ -263,10 +263,10 @@ def bindings(sample: ConvSample, _since_version: int, dtypes: tuple[str, ...]) -
     return (graph.INITIALIZER,) if sample.every_dtype else ()
 
 
-def node(sample: ConvSample, binding: Binding) -> Node:
+def node(sample: ConvSample, context: CaseContext) -> Node:
     """x, w of the first two dtypes; scales float32; zero points as their tensors; B int32 [M]; output y."""
-    x_dtype, w_dtype, y_dtype = binding.dtypes
-    rng = binding.rng
+    x_dtype, w_dtype, y_dtype = context.dtypes
+    rng = context.rng
 
     def scale(value: float | tuple[float, ...]) -> Array:
         return np.array(value if isinstance(value, tuple) else np.full(sample.scale_shape, value), np.float32)
@@ -298,7 +298,7 @@ def node(sample: ConvSample, binding: Binding) -> Node:
         channels = sample.w[0]
         bias = rng.integers(-3000, 3000, channels) if sample.bias == "random" else np.full(channels, sample.bias)
         operands.append(Operand("B", bias.astype(np.int32), parameter=True))
-    return Node("QLinearConv", "", binding.since_version, tuple(operands), ("y",), dict(sample.attributes))
+    return Node("QLinearConv", "", context.since_version, tuple(operands), ("y",), dict(sample.attributes))
 
 
 def _level(value: Ends, dtype: np.dtype[Any]) -> int:

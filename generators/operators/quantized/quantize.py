@@ -22,7 +22,7 @@ from onnx import helper
 from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.declaration.undefined_sample import NAN_LEVEL, Answer, UndefinedSample, UndefinedSamples
 from epcheck.generators.directml import lowering
 from epcheck.generators.directml.descriptions.quantized.linear_quantization import (
@@ -305,14 +305,14 @@ class _Family:
         inputs = schema.signature(self.name, since_version, self.domain).inputs
         return self.quantizes and inputs[0] == inputs[1]
 
-    def node(self, sample: QuantizationSample, binding: Binding) -> Node:
+    def node(self, sample: QuantizationSample, context: CaseContext) -> Node:
         """x; y_scale (x_scale) of x's floating-point dtype, float32 where that is fixed; the zero point; output y."""
-        x_dtype, other = binding.dtypes
-        rng = binding.rng
+        x_dtype, other = context.dtypes
+        rng = context.rng
         full, quantised = (x_dtype, other) if self.quantizes else (other, x_dtype)
-        scale_type = schema.signature(self.name, binding.since_version, self.domain).inputs[1]
+        scale_type = schema.signature(self.name, context.since_version, self.domain).inputs[1]
         scale_dtype = np.dtype(schema.element_name(scale_type) or full)
-        if scale_dtype.kind == "i" and not self._scale_is_integer(binding.since_version):
+        if scale_dtype.kind == "i" and not self._scale_is_integer(context.since_version):
             scale_dtype = np.dtype(np.float32)
         scale = self._scale(sample, scale_dtype, rng)
         has_zero_point = sample.zero_point is not None
@@ -336,7 +336,7 @@ class _Family:
         attributes = dict(sample.attributes)
         if attributes.get("output_dtype") == "y":
             attributes["output_dtype"] = int(helper.np_dtype_to_tensor_dtype(other))
-        return Node(self.name, self.domain, binding.since_version, tuple(operands), ("y",), attributes)
+        return Node(self.name, self.domain, context.since_version, tuple(operands), ("y",), attributes)
 
     @staticmethod
     def _scale(sample: QuantizationSample, dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
@@ -579,10 +579,10 @@ def _operator(name: str, domain: str, its_samples: Any, truth: Any) -> Quantizat
             return float8.bindings(sample, version, name, dtypes)
         return () if set(narrow.FLOAT8) & set(dtypes) else family.bindings(sample, version, dtypes)
 
-    def node(sample: QuantizationSample | Float8Sample, binding: Binding) -> Node:
+    def node(sample: QuantizationSample | Float8Sample, context: CaseContext) -> Node:
         if isinstance(sample, Float8Sample):
-            return (float8.quantize_node if family.quantizes else float8.dequantize_node)(sample, binding)
-        return family.node(sample, binding)
+            return (float8.quantize_node if family.quantizes else float8.dequantize_node)(sample, context)
+        return family.node(sample, context)
 
     def its_truth(of: Node) -> Truth:
         truth_of_float8 = float8.quantize_truth if family.quantizes else float8.dequantize_truth

@@ -24,7 +24,7 @@ import numpy as np
 from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds.running_error import Approximate, Terms, dot, output, product, term, total, unit_of
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.declaration.interaction import Interaction, Random
 from epcheck.generators.declaration.optional_io import OptionalIO, each_alone
@@ -291,15 +291,15 @@ def bindings(cell: Cell, sample: RecurrentSample, since_version: int, dtypes: tu
     return tuple(graph.BINDINGS) if sample.every_dtype else (graph.INITIALIZER, graph.RUNTIME)
 
 
-def node(cell: Cell, sample: RecurrentSample, binding: Binding) -> Node:
+def node(cell: Cell, sample: RecurrentSample, context: CaseContext) -> Node:
     """X [seq, batch, input], W [dirs, gates * hidden, input], R [dirs, gates * hidden, hidden] and what is optional.
 
     With layout 1 the batch comes first in X and in the initial states. sequence_lens is int32, the rest one dtype.
     """
-    values = {name: value.astype(binding.dtype) if value.dtype.kind == "f" else value
-              for name, value in _arrays(cell, sample, binding).items()}  # fmt: skip
+    values = {name: value.astype(context.dtype) if value.dtype.kind == "f" else value
+              for name, value in _arrays(cell, sample, context).items()}  # fmt: skip
     _break(sample.broken, values)
-    signature = schema.schema(cell.name, binding.since_version)
+    signature = schema.schema(cell.name, context.since_version)
     inputs = [
         Operand(formal.name, values[formal.name], parameter=formal.name in ("W", "R", "B", "P"))
         if formal.name in values
@@ -315,16 +315,16 @@ def node(cell: Cell, sample: RecurrentSample, binding: Binding) -> Node:
     attributes = {"hidden_size": sample.sizes[3], **dict(sample.attributes)}
     if attributes["hidden_size"] == ():
         del attributes["hidden_size"]
-    return Node(cell.name, "", binding.since_version, tuple(inputs), tuple(outputs), attributes)
+    return Node(cell.name, "", context.since_version, tuple(inputs), tuple(outputs), attributes)
 
 
-def _arrays(cell: Cell, sample: RecurrentSample, binding: Binding) -> dict[str, Array]:
+def _arrays(cell: Cell, sample: RecurrentSample, context: CaseContext) -> dict[str, Array]:
     """Weights shrink with the number of terms, so that the activations see all of their curve and not its ends."""
     _, batch, width, hidden = sample.sizes
-    dirs, rows, rng = sample.directions, cell.gates * hidden, binding.rng
+    dirs, rows, rng = sample.directions, cell.gates * hidden, context.rng
     state = (batch, dirs, hidden) if sample.layout else (dirs, batch, hidden)
     values = {
-        "X": _x(sample, binding),
+        "X": _x(sample, context),
         "W": rng.uniform(-1.5, 1.5, (dirs, rows, width)) / np.sqrt(width),
         "R": rng.uniform(-1.5, 1.5, (dirs, rows, hidden)) / np.sqrt(hidden),
         "B": rng.uniform(-1, 1, (dirs, 2 * rows)),
@@ -336,9 +336,9 @@ def _arrays(cell: Cell, sample: RecurrentSample, binding: Binding) -> dict[str, 
     return {name: values[name] for name in ("X", "W", "R", *sample.present)}
 
 
-def _x(sample: RecurrentSample, binding: Binding) -> Array:
+def _x(sample: RecurrentSample, context: CaseContext) -> Array:
     seq, batch, width, _ = sample.sizes
-    x = binding.rng.uniform(-2, 2, (seq, batch, width))
+    x = context.rng.uniform(-2, 2, (seq, batch, width))
     match sample.values:
         case "zeros":
             x[:] = 0

@@ -19,7 +19,7 @@ import numpy as np
 
 from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.declaration.parameter_space import ANY_VALUE
 from epcheck.generators.declaration.undefined_sample import (
     EMPTY_ROWS,
@@ -117,12 +117,12 @@ def bindings(name: str, sample: ArgSample, since_version: int, dtypes: tuple[str
     return (graph.RUNTIME, graph.SYMBOLIC) if newest else (graph.RUNTIME,)
 
 
-def node(name: str, sample: ArgSample, binding: Binding) -> Node:
+def node(name: str, sample: ArgSample, context: CaseContext) -> Node:
     """data of rank 1 or more and any number type; reduced is int64."""
     settings = {"axis": sample.axis, "keepdims": sample.keepdims, "select_last_index": sample.last}
     attributes: dict[str, Attribute] = {key: value for key, value in settings.items() if value is not None}
-    operand = Operand("data", _values(name, sample, binding.dtype, binding.rng))
-    return Node(name, "", binding.since_version, (operand,), ("reduced",), attributes)
+    operand = Operand("data", _values(name, sample, context.dtype, context.rng))
+    return Node(name, "", context.since_version, (operand,), ("reduced",), attributes)
 
 
 def _values(name: str, sample: ArgSample, dtype: np.dtype[Any], rng: np.random.Generator) -> Array:

@@ -20,7 +20,7 @@ from epcheck.generators import graph
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.bounds.propagation import gamma
-from epcheck.generators.case import Binding
+from epcheck.generators.case import CaseContext
 from epcheck.generators.families import cumulative
 from epcheck.generators.families.cumulative import CumulativeSample
 from epcheck.generators.node import Node
@@ -55,13 +55,13 @@ def bindings(sample: CumulativeSample, _: int, dtypes: tuple[str, ...]) -> tuple
     return tuple(binding for binding in every if binding != graph.CONSTANT)
 
 
-def node(sample: CumulativeSample, binding: Binding) -> Node:
-    return cumulative.node("CumProd", sample, binding, _values(sample, binding))
+def node(sample: CumulativeSample, context: CaseContext) -> Node:
+    return cumulative.node("CumProd", sample, context, _values(sample, context))
 
 
-def _values(sample: CumulativeSample, binding: Binding) -> Array:
+def _values(sample: CumulativeSample, context: CaseContext) -> Array:
     """Integers of ±1, and each fifth of an axis as large as 3; floats around 1 whose products stay around 1."""
-    rng, dtype, shape = binding.rng, binding.dtype, sample.shape
+    rng, dtype, shape = context.rng, context.dtype, sample.shape
     signs = np.ones(shape) if dtype.kind == "u" else rng.choice([-1.0, 1.0], shape)
     if dtype.kind != "f":
         values = signs * np.where(rng.random(shape) < 0.2, rng.integers(2, 4, shape), 1)

@@ -16,7 +16,7 @@ import numpy as np
 from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import Binding
+from epcheck.generators.case import CaseContext
 from epcheck.generators.declaration.interaction import Interaction, Literal
 from epcheck.generators.declaration.parameter_space import ANY_VALUE, Parts, Values
 from epcheck.generators.directml import AxisDirection, TensorDesc
@@ -53,12 +53,12 @@ def bindings(sample: CumulativeSample, since_version: int, dtypes: tuple[str, ..
     return tuple(binding for binding in every if binding != graph.CONSTANT)
 
 
-def node(sample: CumulativeSample, binding: Binding) -> Node:
-    return cumulative.node("CumSum", sample, binding, _values(sample, binding))
+def node(sample: CumulativeSample, context: CaseContext) -> Node:
+    return cumulative.node("CumSum", sample, context, _values(sample, context))
 
 
-def _values(sample: CumulativeSample, binding: Binding) -> Array:
-    rng, dtype = binding.rng, binding.dtype
+def _values(sample: CumulativeSample, context: CaseContext) -> Array:
+    rng, dtype = context.rng, context.dtype
     if dtype.kind != "f":
         low = 0 if dtype.kind == "u" else -9
         return np.asarray(rng.integers(low, 9, sample.shape, endpoint=True)).astype(dtype)

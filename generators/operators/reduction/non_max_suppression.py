@@ -17,7 +17,7 @@ from fractions import Fraction
 import numpy as np
 
 from epcheck.generators.array import Array
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.declaration.optional_io import OptionalIO, each_alone
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import NO_KERNEL, Operator, declare, spread
@@ -105,13 +105,13 @@ def bindings(sample: BoxesSample, since_version: int, _dtypes: tuple[str, ...]) 
     return spread(sample, first=True, newest=since_version == 11)
 
 
-def node(sample: BoxesSample, binding: Binding) -> Node:
+def node(sample: BoxesSample, context: CaseContext) -> Node:
     """boxes float32 [B, S, 4], scores float32 [B, C, S], and scalars: int64, float32, float32."""
-    corners = _boxes(sample, binding) / 8
+    corners = _boxes(sample, context) / 8
     if sample.center:
         low, high = np.minimum(corners[..., :2], corners[..., 2:]), np.maximum(corners[..., :2], corners[..., 2:])
         corners = np.concatenate([((low + high) / 2)[..., ::-1], (high - low)[..., ::-1]], -1)
-    boxes, scores = _broken(sample.broken, corners.astype(np.float32), _scores(sample, binding).astype(np.float32))
+    boxes, scores = _broken(sample.broken, corners.astype(np.float32), _scores(sample, context).astype(np.float32))
     operands: list[Operand | None] = [Operand("boxes", boxes), Operand("scores", scores)]
     for name, value, dtype in (
         ("max_output_boxes_per_class", sample.most, np.int64),
@@ -122,7 +122,7 @@ def node(sample: BoxesSample, binding: Binding) -> Node:
     while operands[-1] is None:
         operands.pop()
     attributes: dict[str, Attribute] = {} if sample.center is None else {"center_point_box": sample.center}
-    return Node("NonMaxSuppression", "", binding.since_version, tuple(operands), ("selected_indices",), attributes)
+    return Node("NonMaxSuppression", "", context.since_version, tuple(operands), ("selected_indices",), attributes)
 
 
 def _broken(how: str, boxes: Array, scores: Array) -> tuple[Array, Array]:
@@ -140,7 +140,7 @@ def _broken(how: str, boxes: Array, scores: Array) -> tuple[Array, Array]:
     return boxes, scores
 
 
-def _boxes(sample: BoxesSample, binding: Binding) -> Array:
+def _boxes(sample: BoxesSample, context: CaseContext) -> Array:
     """[batches, boxes, 4] in eighths."""
     batches, _, count = sample.counts
     page = np.array(PAGE)[:count]
@@ -164,20 +164,20 @@ def _boxes(sample: BoxesSample, binding: Binding) -> Array:
         case "far":
             page = page * 1024
         case "random":
-            low = binding.rng.integers(0, 200 if count < 100 else 1000, (batches, count, 2))
-            return np.concatenate([low, low + binding.rng.integers(8, 90, (batches, count, 2))], -1)
+            low = context.rng.integers(0, 200 if count < 100 else 1000, (batches, count, 2))
+            return np.concatenate([low, low + context.rng.integers(8, 90, (batches, count, 2))], -1)
         case "apart":
             page = np.array([(0, 16 * i, 8, 16 * i + 8) for i in range(count)])
         case "shuffled":
-            return np.stack([binding.rng.permutation(page) for _ in range(batches)])
+            return np.stack([context.rng.permutation(page) for _ in range(batches)])
     return np.broadcast_to(page, (batches, *page.shape))
 
 
-def _scores(sample: BoxesSample, binding: Binding) -> Array:
+def _scores(sample: BoxesSample, context: CaseContext) -> Array:
     """[batches, classes, boxes], no two of a class equal."""
     batches, classes, count = sample.counts
     if sample.boxes in ("random", "apart", "shuffled"):
-        drawn = [binding.rng.permutation(count) for _ in range(batches * classes)]
+        drawn = [context.rng.permutation(count) for _ in range(batches * classes)]
         return (np.array(drawn).reshape(sample.counts) + 1) / (count + 1)
     row = np.array(SCORES)[:count]
     return np.broadcast_to(-row if sample.boxes == "negative" else row, sample.counts)

@@ -31,7 +31,7 @@ import numpy as np
 from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, propagation
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.declaration.interaction import Arange, Interaction, Literal, Random, int64s
 from epcheck.generators.declaration.parameter_space import ANY_VALUE, Parts, Values
 from epcheck.generators.declaration.undefined_sample import (
@@ -209,28 +209,28 @@ def _applies(name: str, sample: ReduceSample, since_version: int, dtype: np.dtyp
     return name != "ReduceLogSumExp" or windows_of_one
 
 
-def node(name: str, sample: ReduceSample, binding: Binding) -> Node:
+def node(name: str, sample: ReduceSample, context: CaseContext) -> Node:
     """data of any rank; axes int64 [count], an attribute of the older revisions. reduced has the dtype of data."""
-    inputs = [Operand("data", _values(name, sample, binding))]
+    inputs = [Operand("data", _values(name, sample, context))]
     settings = {"keepdims": sample.keepdims, "noop_with_empty_axes": sample.noop, "axes": sample.axes}
-    if axes_are_input(name, binding.since_version):
+    if axes_are_input(name, context.since_version):
         if sample.axes is not None:
             inputs.append(Operand("axes", np.array(sample.axes, np.int64), parameter=True))
         del settings["axes"]
     attributes: dict[str, Attribute] = {key: value for key, value in settings.items() if value is not None}
-    return Node(name, "", binding.since_version, tuple(inputs), ("reduced",), attributes)
+    return Node(name, "", context.since_version, tuple(inputs), ("reduced",), attributes)
 
 
-def _values(name: str, sample: ReduceSample, binding: Binding) -> Array:
+def _values(name: str, sample: ReduceSample, context: CaseContext) -> Array:
     axes = _axes(sample.axes, sample.noop, len(sample.shape))
     reduced = () if isinstance(axes, str) else axes
-    if binding.dtype.kind == "f":
-        return _floats(name, sample, binding.dtype, binding.rng)
+    if context.dtype.kind == "f":
+        return _floats(name, sample, context.dtype, context.rng)
     if name in ("ReduceMax", "ReduceMin"):
         if sample.values == "boundary":
-            return binding.rng.choice(data.boundary(binding.dtype), sample.shape)
-        return data.distinct(sample.shape, binding.dtype, binding.rng)
-    return _integers(name, sample.shape, reduced, binding.dtype, binding.rng)
+            return context.rng.choice(data.boundary(context.dtype), sample.shape)
+        return data.distinct(sample.shape, context.dtype, context.rng)
+    return _integers(name, sample.shape, reduced, context.dtype, context.rng)
 
 
 def _floats(name: str, sample: ReduceSample, dtype: np.dtype[Any], rng: np.random.Generator) -> Array:

@@ -22,7 +22,7 @@ import numpy as np
 from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, propagation
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.declaration.interaction import Arange, Interaction, Literal
 from epcheck.generators.declaration.parameter_space import ANY_NUMBER
 from epcheck.generators.directml import OperatorDesc, TensorDesc
@@ -91,11 +91,11 @@ def bindings(name: str, sample: SoftmaxSample, since_version: int, dtypes: tuple
     return (graph.RUNTIME, graph.SYMBOLIC) if newest else (graph.RUNTIME,)
 
 
-def node(name: str, sample: SoftmaxSample, binding: Binding) -> Node:
+def node(name: str, sample: SoftmaxSample, context: CaseContext) -> Node:
     """input and output have one shape and one floating-point dtype."""
     attributes: dict[str, Attribute] = {} if sample.axis is None else {"axis": sample.axis}
-    operand = Operand("input", _values(sample, binding.dtype, binding.rng))
-    return Node(name, "", binding.since_version, (operand,), ("output",), attributes)
+    operand = Operand("input", _values(sample, context.dtype, context.rng))
+    return Node(name, "", context.since_version, (operand,), ("output",), attributes)
 
 
 def _values(sample: SoftmaxSample, dtype: np.dtype[Any], rng: np.random.Generator) -> Array:

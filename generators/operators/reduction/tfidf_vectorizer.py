@@ -15,7 +15,7 @@ import numpy as np
 
 from epcheck.generators import graph
 from epcheck.generators.array import Array
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import NO_KERNEL, Operator
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
@@ -94,9 +94,9 @@ def bindings(sample: NgramSample, _since_version: int, dtypes: tuple[str, ...]) 
     return (graph.RUNTIME, graph.SYMBOLIC, graph.CONSTANT)
 
 
-def node(sample: NgramSample, binding: Binding) -> Node:
+def node(sample: NgramSample, context: CaseContext) -> Node:
     """X int32 or int64, [C] or [N, C]."""
-    x = np.array(sample.row, binding.dtype)
+    x = np.array(sample.row, context.dtype)
     if sample.shape is not None:
         x = np.resize(x, sample.shape)
     starts = np.cumsum([0, *(sum(map(len, grams)) for grams in sample.pool[:-1])]).tolist()
@@ -115,7 +115,7 @@ def node(sample: NgramSample, binding: Binding) -> Node:
         attributes["weights"] = tuple(0.5 + i for i in range(count))
     attributes |= sample.changed
     present = {name: value for name, value in attributes.items() if value is not None}
-    return Node("TfIdfVectorizer", "", binding.since_version, (Operand("X", x),), ("Y",), present)
+    return Node("TfIdfVectorizer", "", context.since_version, (Operand("X", x),), ("Y",), present)
 
 
 def _pool(node: Node) -> list[tuple[int, ...]]:

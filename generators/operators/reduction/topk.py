@@ -14,7 +14,7 @@ import numpy as np
 
 from epcheck.generators import data, graph
 from epcheck.generators.array import Array
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.declaration.interaction import Interaction, Literal, Random, int64s
 from epcheck.generators.declaration.parameter_space import ANY_VALUE, Parts, Values
 from epcheck.generators.directml import AxisDirection, TensorDesc, TopK1
@@ -153,15 +153,15 @@ def bindings(sample: TopKSample, since_version: int, dtypes: tuple[str, ...]) ->
     return spread(sample, first=first, newest=since_version == LARGEST_AND_SORTED, scalar=not sample.shape)
 
 
-def node(sample: TopKSample, binding: Binding) -> Node:
+def node(sample: TopKSample, context: CaseContext) -> Node:
     """X [a0, ..., an-1] of any dtype; K int64 [1] (an attribute in TopK-1). Values has X's dtype, Indices int64."""
-    operand = Operand("X", _values(sample, binding.dtype, binding.rng))
+    operand = Operand("X", _values(sample, context.dtype, context.rng))
     settings = {"axis": sample.axis, "largest": sample.largest, "sorted": sample.sorted}
     attributes: dict[str, Attribute] = {name: value for name, value in settings.items() if value is not None}
-    if binding.since_version == 1:
+    if context.since_version == 1:
         return Node("TopK", "", 1, (operand,), OUTPUTS, attributes | {"k": sample.k[0]})
     k = Operand("K", np.array(sample.k, np.int64), parameter=True)
-    return Node("TopK", "", binding.since_version, (operand, k), OUTPUTS, attributes)
+    return Node("TopK", "", context.since_version, (operand, k), OUTPUTS, attributes)
 
 
 def _values(sample: TopKSample, dtype: np.dtype[Any], rng: np.random.Generator) -> Array:

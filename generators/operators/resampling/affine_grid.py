@@ -16,7 +16,7 @@ import numpy as np
 from epcheck.generators import data
 from epcheck.generators.array import Array
 from epcheck.generators.bounds.running_error import Approximate, output, product, term, total, unit_of
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import NO_KERNEL, Operator, spread
 from epcheck.generators.truth import Outputs, Refusal, Truth
@@ -76,17 +76,17 @@ def bindings(sample: AffineGridSample, _since_version: int, dtypes: tuple[str, .
     return spread(sample, first=dtypes == ("float32",), newest=True)
 
 
-def node(sample: AffineGridSample, binding: Binding) -> Node:
+def node(sample: AffineGridSample, context: CaseContext) -> Node:
     """theta [N, r, r + 1] of the case's dtype, size int64 [r + 2]; r is 2 or 3."""
     rank = len(sample.size) - 2
-    theta = Operand("theta", _theta(sample, sample.theta_shape or (sample.size[0], rank, rank + 1), binding))
+    theta = Operand("theta", _theta(sample, sample.theta_shape or (sample.size[0], rank, rank + 1), context))
     size = Operand("size", np.array(sample.size, np.int64), parameter=True)
     attributes: dict[str, Attribute] = {} if sample.align is None else {"align_corners": sample.align}
-    return Node("AffineGrid", "", binding.since_version, (theta, size), ("grid",), attributes)
+    return Node("AffineGrid", "", context.since_version, (theta, size), ("grid",), attributes)
 
 
-def _theta(sample: AffineGridSample, shape: tuple[int, ...], binding: Binding) -> Array:
-    random = binding.rng.uniform(-2, 2, shape)
+def _theta(sample: AffineGridSample, shape: tuple[int, ...], context: CaseContext) -> Array:
+    random = context.rng.uniform(-2, 2, shape)
     unmoved = np.broadcast_to(np.eye(shape[-2], shape[-1]), shape)
     match sample.theta:
         case "identity":
@@ -98,12 +98,12 @@ def _theta(sample: AffineGridSample, shape: tuple[int, ...], binding: Binding) -
             random = np.concatenate([random, np.zeros((*shape[:-1], 1))], axis=-1)
         case "moved":
             random = unmoved.copy()
-            random[..., -1] = binding.rng.uniform(-3, 3, shape[:-1])
+            random[..., -1] = context.rng.uniform(-3, 3, shape[:-1])
         case "zero":
             random = np.zeros(shape)
         case "large":
-            return data.distinct(shape, binding.dtype, binding.rng)
-    return random.astype(binding.dtype)
+            return data.distinct(shape, context.dtype, context.rng)
+    return random.astype(context.dtype)
 
 
 def positions(length: int, align: bool) -> Array:

@@ -20,7 +20,7 @@ import numpy as np
 from epcheck.generators import data, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds.running_error import Approximate, output, unit_of
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.declaration.undefined_sample import (
     FLOATS,
     NOWHERE,
@@ -178,13 +178,13 @@ def _is_n_dimensional(since_version: int) -> bool:
     return schema.schema("GridSample", since_version).attributes["mode"].default_value.s == b"linear"
 
 
-def node(sample: GridSampleSample, binding: Binding) -> Node:
+def node(sample: GridSampleSample, context: CaseContext) -> Node:
     """X [N, C, D1, ...] of the first dtype, grid [N, out..., r] of the second, the innermost coordinate first.
 
     A grid that is always the same is an initializer in models that warp by a fixed map.
     """
-    x = Operand("X", _values(sample, binding))
-    grid = _grid(sample, binding)
+    x = Operand("X", _values(sample, context))
+    grid = _grid(sample, context)
     match sample.broken:
         case "three_coordinates":
             grid = np.concatenate([grid, grid[..., :1]], axis=-1)
@@ -195,37 +195,37 @@ def node(sample: GridSampleSample, binding: Binding) -> Node:
         case "x_rank_2":
             x = Operand("X", x.value[0, 0])
     mode = sample.mode
-    if mode is not None and not _is_n_dimensional(binding.since_version):
+    if mode is not None and not _is_n_dimensional(context.since_version):
         mode = OLD_NAMES.get(mode, mode)
     settings = {"mode": mode, "padding_mode": sample.padding, "align_corners": sample.align}
     attributes: dict[str, Attribute] = {name: value for name, value in settings.items() if value is not None}
-    return Node("GridSample", "", binding.since_version, (x, Operand("grid", grid, parameter=True)), ("Y",), attributes)
+    return Node("GridSample", "", context.since_version, (x, Operand("grid", grid, parameter=True)), ("Y",), attributes)
 
 
-def _values(sample: GridSampleSample, binding: Binding) -> Array:
-    dtype, count = binding.dtype, int(np.prod(sample.shape))
+def _values(sample: GridSampleSample, context: CaseContext) -> Array:
+    dtype, count = context.dtype, int(np.prod(sample.shape))
     if sample.values == "multiples":
         lowest = -7 if dtype.kind in "if" else 0
-        return (16 * binding.rng.integers(lowest, 7, count, endpoint=True)).astype(dtype).reshape(sample.shape)
+        return (16 * context.rng.integers(lowest, 7, count, endpoint=True)).astype(dtype).reshape(sample.shape)
     if dtype.kind in "iu":
         # Small: the page lets intermediate values be floats.
-        return binding.rng.integers(0, 100, sample.shape).astype(dtype)
-    return data.distinct(sample.shape, dtype, binding.rng)
+        return context.rng.integers(0, 100, sample.shape).astype(dtype)
+    return data.distinct(sample.shape, dtype, context.rng)
 
 
-def _grid(sample: GridSampleSample, binding: Binding) -> Array:
+def _grid(sample: GridSampleSample, context: CaseContext) -> Array:
     """The normalised coordinates of points that are given in elements of X."""
     spatial = sample.shape[2:]
     count = sample.shape[0] * int(np.prod(sample.out))
     columns = []
     for length in reversed(spatial):
-        x = _points(sample.points, length, count, binding.rng)
+        x = _points(sample.points, length, count, context.rng)
         if (sample.mode, sample.padding) == ("cubic", "border"):
             x = _settled(x, length)
         columns.append(2 * x / max(1, length - 1) - 1 if sample.align else (2 * x + 1) / length - 1)
     grid = np.stack(columns, -1).reshape((sample.shape[0], *sample.out, len(spatial)))
     return (
-        np.clip(grid, -1, 1).astype(binding.dtypes[1]) if sample.points == "corners" else grid.astype(binding.dtypes[1])
+        np.clip(grid, -1, 1).astype(context.dtypes[1]) if sample.points == "corners" else grid.astype(context.dtypes[1])
     )
 
 

@@ -27,7 +27,7 @@ from onnx.defs import OpSchema
 from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds.running_error import Approximate, output, unit_of
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.declaration.interaction import Interaction, Literal, Random, int64s
 from epcheck.generators.declaration.parameter_space import ParameterSpace, Parts, Values
 from epcheck.generators.directml.descriptions.resampling.resample import lowered
@@ -390,10 +390,10 @@ def _is_expressible(definition: OpSchema, sample: ResizeSample) -> bool:
     return sample.refused or not transform or f'"{transform}"' in known["coordinate_transformation_mode"].description
 
 
-def resize_node(sample: ResizeSample, binding: Binding) -> Node:
+def resize_node(sample: ResizeSample, context: CaseContext) -> Node:
     """X of any dtype; roi float32 [2n], scales float32 [n], sizes int64 [n], n the rank or the number of axes."""
-    inputs = [Operand("X", _values(sample, binding))]
-    definition = schema.schema("Resize", binding.since_version)
+    inputs = [Operand("X", _values(sample, context))]
+    definition = schema.schema("Resize", context.since_version)
     optional = {formal.name: formal.option == OpSchema.FormalParameterOption.Optional for formal in definition.inputs}
     attributes = {
         "roi": None if not sample.roi else np.array(sample.roi, np.float32),
@@ -408,34 +408,34 @@ def resize_node(sample: ResizeSample, binding: Binding) -> Node:
         operands.append(None if value is None else Operand(name, value, parameter=True))
     while operands[-1] is None:
         operands.pop()
-    return Node("Resize", "", binding.since_version, tuple(operands), ("Y",), dict(sample.attributes))
+    return Node("Resize", "", context.since_version, tuple(operands), ("Y",), dict(sample.attributes))
 
 
-def upsample_node(sample: ResizeSample, binding: Binding) -> Node:
+def upsample_node(sample: ResizeSample, context: CaseContext) -> Node:
     """X of any dtype, scales float32 [rank]: an attribute in Upsample-7."""
     assert sample.scales is not None
-    x = Operand("X", _values(sample, binding))
+    x = Operand("X", _values(sample, context))
     attributes = dict(sample.attributes)
-    if len(schema.schema("Upsample", binding.since_version).inputs) == 1:
+    if len(schema.schema("Upsample", context.since_version).inputs) == 1:
         scales = {"scales": tuple(float(scale) for scale in sample.scales)}
-        return Node("Upsample", "", binding.since_version, (x,), ("Y",), attributes | scales)
+        return Node("Upsample", "", context.since_version, (x,), ("Y",), attributes | scales)
     scale = Operand("scales", np.array(sample.scales, np.float32), parameter=True)
-    return Node("Upsample", "", binding.since_version, (x, scale), ("Y",), attributes)
+    return Node("Upsample", "", context.since_version, (x, scale), ("Y",), attributes)
 
 
-def _values(sample: ResizeSample, binding: Binding) -> Array:
+def _values(sample: ResizeSample, context: CaseContext) -> Array:
     count = int(np.prod(sample.shape, dtype=np.int64))
     match sample.values:
         case "special":
-            return np.resize(binding.rng.permutation(data.every_value(binding.dtype)), sample.shape)
+            return np.resize(context.rng.permutation(data.every_value(context.dtype)), sample.shape)
         case "multiples":
-            lowest = -7 if binding.dtype.kind in "if" else 0
+            lowest = -7 if context.dtype.kind in "if" else 0
             return (
-                (16 * binding.rng.integers(lowest, 7, count, endpoint=True)).astype(binding.dtype).reshape(sample.shape)
+                (16 * context.rng.integers(lowest, 7, count, endpoint=True)).astype(context.dtype).reshape(sample.shape)
             )
         case "constant":
-            return np.full(sample.shape, 2.5).astype(binding.dtype)
-    return data.distinct(sample.shape, binding.dtype, binding.rng)
+            return np.full(sample.shape, 2.5).astype(context.dtype)
+    return data.distinct(sample.shape, context.dtype, context.rng)
 
 
 @dataclass(frozen=True)
@@ -530,8 +530,8 @@ def _is_clear_sample(sample: ResizeSample, oldest: bool = False) -> bool:
     if dict(sample.attributes).get("mode", "nearest") != "nearest":
         return True
     operator, version = ("Upsample", 9) if oldest else ("Resize", schema.since_versions("Resize")[-1])
-    binding = Binding(version, (np.dtype("float32"),), np.random.default_rng(0))
-    plan = _plan(upsample_node(sample, binding) if oldest else resize_node(sample, binding))
+    context = CaseContext(version, (np.dtype("float32"),), np.random.default_rng(0))
+    plan = _plan(upsample_node(sample, context) if oldest else resize_node(sample, context))
     assert isinstance(plan, _Plan), (operator, sample.name, plan)
     return all(_is_clear(axis, plan.nearest_mode) for axis in plan.axes)
 

@@ -20,7 +20,7 @@ from onnx import GraphProto, NodeProto, TensorProto, TypeProto, helper, numpy_he
 
 from epcheck.generators import data, schema
 from epcheck.generators.array import Array
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.node import Node, Operand, Surroundings
 from epcheck.generators.operator import CPU_KERNEL, NO_TENSOR, Operator, spread
@@ -86,11 +86,11 @@ def _allowed(since_version: int) -> tuple[str, ...]:
     return tuple(next(c.allowed_type_strs for c in constraints if c.type_param_str == "V"))
 
 
-def node(sample: IfSample, binding: Binding) -> Node:
+def node(sample: IfSample, context: CaseContext) -> Node:
     """cond bool of one element; X and Y of any dtype and shape, which the branches read. Outputs: `output` and, of two,
     `output_1`; of a sequence its length and tensors."""
-    dtype = binding.dtype
-    x, y = (_operand(name, shape, sample, binding) for name, shape in zip("XY", sample.shapes, strict=True))
+    dtype = context.dtype
+    x, y = (_operand(name, shape, sample, context) for name, shape in zip("XY", sample.shapes, strict=True))
     cond = Operand("cond", np.array(sample.cond, bool), parameter=True)
     branches = _branches(sample.body, dtype)
     outputs = ("output", "output_1") if sample.body in ("exchange", "fewer") else ("output",)
@@ -106,13 +106,13 @@ def node(sample: IfSample, binding: Binding) -> Node:
         after = (helper.make_node("OptionalGetElement", ["result"], ["output"], name="read_output"),)
     graphs = dict(zip(BRANCHES, branches, strict=True))
     surroundings = Surroundings(("cond",), outputs, results, types, after=after, graphs=graphs)
-    return Node("If", "", binding.since_version, (cond, x, y), tuple(results), surroundings=surroundings)
+    return Node("If", "", context.since_version, (cond, x, y), tuple(results), surroundings=surroundings)
 
 
-def _operand(name: str, shape: tuple[int, ...], sample: IfSample, binding: Binding) -> Operand:
+def _operand(name: str, shape: tuple[int, ...], sample: IfSample, context: CaseContext) -> Operand:
     if sample.values == "every":
-        return Operand(name, np.resize(binding.rng.permutation(data.every_value(binding.dtype)), shape))
-    return Operand(name, data.distinct(shape, binding.dtype, binding.rng))
+        return Operand(name, np.resize(context.rng.permutation(data.every_value(context.dtype)), shape))
+    return Operand(name, data.distinct(shape, context.dtype, context.rng))
 
 
 def _branches(body: str, dtype: np.dtype[Any]) -> tuple[GraphProto, GraphProto]:

@@ -19,7 +19,7 @@ from onnx import GraphProto, NodeProto, TensorProto, TypeProto, helper, numpy_he
 
 from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.node import Node, Operand, Surroundings
 from epcheck.generators.operator import NO_KERNEL, Operator, spread
 from epcheck.generators.operators.sequence.sequence import (
@@ -120,10 +120,10 @@ def bindings(sample: LoopSample, since_version: int, dtypes: tuple[str, ...]) ->
     return tuple(binding for binding in graph.BINDINGS if binding in known)
 
 
-def node(sample: LoopSample, binding: Binding) -> Node:
+def node(sample: LoopSample, context: CaseContext) -> Node:
     """M int64 and cond bool, scalars; X and Y of the case's dtype; `limit`, int64, where the body reads it."""
-    dtype = binding.dtype
-    x, y = (Operand(name, _values(sample, binding)) for name in "XY")
+    dtype = context.dtype
+    x, y = (Operand(name, _values(sample, context)) for name in "XY")
     operands = [x] if sample.body in ("outer", "grown", "total", "appended", "optional") else [x, y]
     carried = {"outer": (), "grown": ("X",), "total": ("X",), "appended": ("sequence",), "optional": ("held",)}.get(
         sample.body, ("X", "Y")
@@ -152,16 +152,16 @@ def node(sample: LoopSample, binding: Binding) -> Node:
     around = Surroundings((*reads, *carried), writes, results, {"I": "int64", "B": "bool", **types}, before, after,
                           {"body": body})  # fmt: skip
     inputs = (*(o for o in settings if o is not None), *operands)
-    return Node("Loop", "", binding.since_version, inputs, tuple(results), surroundings=around)
+    return Node("Loop", "", context.since_version, inputs, tuple(results), surroundings=around)
 
 
-def _values(sample: LoopSample, binding: Binding) -> Array:
+def _values(sample: LoopSample, context: CaseContext) -> Array:
     match sample.values:
         case "every":
-            return np.resize(binding.rng.permutation(data.every_value(binding.dtype)), sample.shape)
+            return np.resize(context.rng.permutation(data.every_value(context.dtype)), sample.shape)
         case "small":
-            return binding.rng.integers(-9, 10, sample.shape).astype(binding.dtype)
-    return data.distinct(sample.shape, binding.dtype, binding.rng)
+            return context.rng.integers(-9, 10, sample.shape).astype(context.dtype)
+    return data.distinct(sample.shape, context.dtype, context.rng)
 
 
 def _copy(name: str, output: str) -> NodeProto:

@@ -22,7 +22,7 @@ from onnx import NodeProto, helper
 
 from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.node import Node, Operand, Surroundings
 from epcheck.generators.operator import CPU_KERNEL, NO_KERNEL, NO_TENSOR, Operator, spread
@@ -98,10 +98,10 @@ def bindings(name: str, sample: OptionalSample, since_version: int, dtypes: tupl
     return tuple(binding for binding in graph.BINDINGS if binding in known)
 
 
-def node(name: str, sample: OptionalSample, binding: Binding) -> Node:
+def node(name: str, sample: OptionalSample, context: CaseContext) -> Node:
     """The tensors `element_0`, ... of any dtype and shape, wrapped as the sample says."""
-    dtype = binding.dtype
-    operands = tuple(Operand(f"element_{i}", _values(sample, s, binding)) for i, s in enumerate(sample.shapes))
+    dtype = context.dtype
+    operands = tuple(Operand(f"element_{i}", _values(sample, s, context)) for i, s in enumerate(sample.shapes))
     around, reads, spelled = _wrapped(sample, tuple(o.name for o in operands), dtype)
     types = {"O": spelled, "B": "bool"}
     after: tuple[NodeProto, ...] = ()
@@ -114,7 +114,7 @@ def node(name: str, sample: OptionalSample, binding: Binding) -> Node:
             after = (read_length("result", LENGTH), *read_tensors("result", count))
             results = {LENGTH: "int64", **{f"{TENSOR}{i}": dtype.name for i in range(count)}}
     surroundings = Surroundings(reads, (writes,), results, types, around, after)
-    return Node(name, "", binding.since_version, operands, tuple(results), surroundings=surroundings)
+    return Node(name, "", context.since_version, operands, tuple(results), surroundings=surroundings)
 
 
 def _wrapped(
@@ -136,10 +136,10 @@ def _wrapped(
     return (*made, wrap), ("optional",), spelled
 
 
-def _values(sample: OptionalSample, shape: tuple[int, ...], binding: Binding) -> Array:
+def _values(sample: OptionalSample, shape: tuple[int, ...], context: CaseContext) -> Array:
     if sample.values == "every":
-        return np.resize(binding.rng.permutation(data.every_value(binding.dtype)), shape)
-    return data.distinct(shape, binding.dtype, binding.rng)
+        return np.resize(context.rng.permutation(data.every_value(context.dtype)), shape)
+    return data.distinct(shape, context.dtype, context.rng)
 
 
 def truth(node: Node) -> Truth:
@@ -179,10 +179,10 @@ def made_bindings(sample: OptionalSample, since_version: int, dtypes: tuple[str,
     return tuple(binding for binding in graph.BINDINGS if binding in known)
 
 
-def made_node(sample: OptionalSample, binding: Binding) -> Node:
+def made_node(sample: OptionalSample, context: CaseContext) -> Node:
     """The tensors `element_0`, ... of any dtype and shape, and what is inside, read from the optional."""
-    dtype = binding.dtype
-    operands = tuple(Operand(f"element_{i}", _values(sample, s, binding)) for i, s in enumerate(sample.shapes))
+    dtype = context.dtype
+    operands = tuple(Operand(f"element_{i}", _values(sample, s, context)) for i, s in enumerate(sample.shapes))
     elements = tuple(o.name for o in operands)
     element = helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(dtype), None)
     tensor = f"tensor({ONNX_NAMES[dtype.name]})"
@@ -194,16 +194,16 @@ def made_node(sample: OptionalSample, binding: Binding) -> Node:
         after = (helper.make_node("OptionalHasElement", ["optional"], ["output"], name="read_output"),)
         results = {"output": "bool"}
         around = Surroundings((), ("optional",), results, types, (), after, type=None if sample.refused else inside)
-        return Node("Optional", "", binding.since_version, (), ("output",), surroundings=around)
+        return Node("Optional", "", context.since_version, (), ("output",), surroundings=around)
     if not sample.sequence:
         after = (helper.make_node("OptionalGetElement", ["optional"], ["output"], name="read_output"),)
         around = Surroundings(elements, ("optional",), {"output": dtype.name}, types, (), after)
-        return Node("Optional", "", binding.since_version, operands, ("output",), surroundings=around)
+        return Node("Optional", "", context.since_version, operands, ("output",), surroundings=around)
     get = helper.make_node("OptionalGetElement", ["optional"], ["result"], name="read_result")
     reads = (get, read_length("result", LENGTH), *read_tensors("result", len(elements)))
     results = {LENGTH: "int64", **{f"{TENSOR}{i}": dtype.name for i in range(len(elements))}}
     around = Surroundings(("sequence",), ("optional",), results, types, (construct(elements, dtype),), reads)
-    return Node("Optional", "", binding.since_version, operands, tuple(results), surroundings=around)
+    return Node("Optional", "", context.since_version, operands, tuple(results), surroundings=around)
 
 
 def made_truth(node: Node) -> Truth:

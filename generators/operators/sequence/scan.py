@@ -19,7 +19,7 @@ from onnx import GraphProto, NodeProto, TypeProto, helper
 
 from epcheck.generators import data, graph
 from epcheck.generators.array import Array
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.families.movement import RefusedError, normalized
 from epcheck.generators.node import Attribute, Node, Operand, Surroundings
 from epcheck.generators.operator import NO_KERNEL, Operator, spread
@@ -140,23 +140,23 @@ def bindings(sample: ScanSample, since_version: int, dtypes: tuple[str, ...]) ->
     return tuple(binding for binding in graph.BINDINGS if binding in known)
 
 
-def node(sample: ScanSample, binding: Binding) -> Node:
+def node(sample: ScanSample, context: CaseContext) -> Node:
     """States `S`, `R` and scan inputs `X`, `Z` of the case's dtype, after `sequence_lens` in Scan-8; `W` is read by the
     body itself."""
-    dtype, batched = binding.dtype, binding.since_version == BATCHED
+    dtype, batched = context.dtype, context.since_version == BATCHED
     states = STATES.get(sample.body, 0)
     scans = 2 if sample.body == "zip" else 1
     front = (sample.batches,) if batched else ()
-    operands = [Operand(name, _values(sample, (*front, *sample.shape), binding)) for name in "SR"[:states]]
+    operands = [Operand(name, _values(sample, (*front, *sample.shape), context)) for name in "SR"[:states]]
     for index, name in enumerate("XZ"[:scans]):
         axis = (sample.axes or (0,) * scans)[min(index, len(sample.axes or (0, 0)) - 1)]
         length = sample.length - (sample.shorter and index)
         shape = list(sample.shape)
         shape.insert(axis if axis >= 0 else max(0, axis + len(shape) + 1), length)
-        operands.append(Operand(name, _values(sample, (*front, *shape), binding)))
+        operands.append(Operand(name, _values(sample, (*front, *shape), context)))
     reads = [operand.name for operand in operands]
     if sample.body == "outer":
-        operands.append(Operand("W", _values(sample, sample.shape, binding)))
+        operands.append(Operand("W", _values(sample, sample.shape, context)))
     if sample.body == "branch":
         operands.append(Operand("cond", np.array(True)))
     if batched:
@@ -174,16 +174,16 @@ def node(sample: ScanSample, binding: Binding) -> Node:
     types = {"V": dtype.name} | ({"I": "int64"} if batched else {})
     around = Surroundings(tuple(reads), tuple(results), results, types, graphs={"body": body})
     attributes |= sample.changed
-    return Node("Scan", "", binding.since_version, tuple(operands), tuple(results), attributes, around)
+    return Node("Scan", "", context.since_version, tuple(operands), tuple(results), attributes, around)
 
 
-def _values(sample: ScanSample, shape: tuple[int, ...], binding: Binding) -> Array:
+def _values(sample: ScanSample, shape: tuple[int, ...], context: CaseContext) -> Array:
     match sample.values:
         case "every":
-            return np.resize(binding.rng.permutation(data.every_value(binding.dtype)), shape)
+            return np.resize(context.rng.permutation(data.every_value(context.dtype)), shape)
         case "small":
-            return binding.rng.integers(-9, 10, shape).astype(binding.dtype)
-    return data.distinct(shape, binding.dtype, binding.rng)
+            return context.rng.integers(-9, 10, shape).astype(context.dtype)
+    return data.distinct(shape, context.dtype, context.rng)
 
 
 def _copy(name: str, output: str) -> NodeProto:

@@ -22,7 +22,7 @@ from onnx import NodeProto, TensorProto, helper
 
 from epcheck.generators import data, graph
 from epcheck.generators.array import Array
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.node import Attribute, Node, Operand, Surroundings
 from epcheck.generators.operator import CPU_KERNEL, NO_TENSOR, Operator, spread
 from epcheck.generators.schema import NUMPY_NAMES
@@ -233,11 +233,11 @@ def bindings(sample: SequenceSample, _since_version: int, dtypes: tuple[str, ...
     return tuple(binding for binding in graph.BINDINGS if binding in known)
 
 
-def node(op_type: str, sample: SequenceSample, binding: Binding) -> Node:
+def node(op_type: str, sample: SequenceSample, context: CaseContext) -> Node:
     """The tensors `element_0`, ... of any dtype and shape; `tensor`, what SequenceInsert inserts; `position`, a scalar
     of int32 or int64. What leaves the model: see LENGTH, TENSOR, and the operator's own output where it is a tensor."""
-    dtype = binding.dtype
-    operands = [Operand(f"{ELEMENT}{i}", _values(sample, s, binding)) for i, s in enumerate(sample.shapes)]
+    dtype = context.dtype
+    operands = [Operand(f"{ELEMENT}{i}", _values(sample, s, context)) for i, s in enumerate(sample.shapes)]
     elements = tuple(o.name for o in operands)
     before, reads = [construct(elements, dtype)], ["sequence"]
     if op_type == "SequenceConstruct":
@@ -245,7 +245,7 @@ def node(op_type: str, sample: SequenceSample, binding: Binding) -> Node:
     elif op_type == "SequenceEmpty":
         before, reads = [], []
     elif op_type == "SequenceInsert":
-        operands.append(Operand("tensor", _values(sample, sample.tensor, binding)))
+        operands.append(Operand("tensor", _values(sample, sample.tensor, context)))
         reads.append("tensor")
     if sample.position is not None:
         operands.append(Operand("position", np.array(sample.position, sample.position_dtype), parameter=True))
@@ -256,13 +256,13 @@ def node(op_type: str, sample: SequenceSample, binding: Binding) -> Node:
     writes, after, results = _results(op_type, sample, dtype)
     types = {"S": sequence_type(dtype), "T": dtype.name, "I": sample.position_dtype}
     surroundings = Surroundings(tuple(reads), (writes,), results, types, tuple(before), after)
-    return Node(op_type, "", binding.since_version, tuple(operands), tuple(results), attributes, surroundings)
+    return Node(op_type, "", context.since_version, tuple(operands), tuple(results), attributes, surroundings)
 
 
-def _values(sample: SequenceSample, shape: tuple[int, ...], binding: Binding) -> Array:
+def _values(sample: SequenceSample, shape: tuple[int, ...], context: CaseContext) -> Array:
     if sample.values == "every":
-        return np.resize(binding.rng.permutation(data.every_value(binding.dtype)), shape)
-    return data.distinct(shape, binding.dtype, binding.rng)
+        return np.resize(context.rng.permutation(data.every_value(context.dtype)), shape)
+    return data.distinct(shape, context.dtype, context.rng)
 
 
 def _results(

@@ -18,7 +18,7 @@ from onnx import GraphProto, NodeProto, helper
 
 from epcheck.generators import data, graph
 from epcheck.generators.array import Array
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.node import Node, Operand, Surroundings
 from epcheck.generators.operator import NO_KERNEL, NO_TENSOR, Operator, spread
 from epcheck.generators.operators.sequence.sequence import construct, sequence_type
@@ -89,19 +89,19 @@ def bindings(sample: MapSample, _since_version: int, dtypes: tuple[str, ...]) ->
     return tuple(binding for binding in graph.BINDINGS if binding in known)
 
 
-def node(sample: MapSample, binding: Binding) -> Node:
+def node(sample: MapSample, context: CaseContext) -> Node:
     """`first_0`, ..., `second_0`, ... and `tensor`, of the case's dtype; `cond`, bool. For each sequence that the node
     gives its length, int64, and its tensors."""
-    dtype = binding.dtype
+    dtype = context.dtype
     takes, gives = _BODIES[sample.body]
-    operands = [Operand(f"first_{i}", _values(sample, s, binding)) for i, s in enumerate(sample.first)]
-    operands += [Operand(f"second_{i}", _values(sample, s, binding)) for i, s in enumerate(sample.second or ())]
+    operands = [Operand(f"first_{i}", _values(sample, s, context)) for i, s in enumerate(sample.first)]
+    operands += [Operand(f"second_{i}", _values(sample, s, context)) for i, s in enumerate(sample.second or ())]
     parts = {name: [o.name for o in operands if o.name.startswith(name)] for name in ("first", "second")}
     before = [construct(parts["first"], dtype, "first")]
     if sample.second is not None:
         before.append(construct(parts["second"], dtype, "second"))
     if {"t", "T"} & {*takes, *gives} or sample.body == "join_tensor":
-        operands.append(Operand("tensor", _values(sample, (2, 3), binding)))
+        operands.append(Operand("tensor", _values(sample, (2, 3), context)))
     if sample.body == "branch":
         operands.append(Operand("cond", np.array(True)))
     reads = tuple({"a": "first", "b": "second", "t": "tensor"}[name] for name in takes)
@@ -113,13 +113,13 @@ def node(sample: MapSample, binding: Binding) -> Node:
         after += _reads(name, len(sample.first))
     types = {"S": sequence_type(dtype), "V": sequence_type(dtype) if "b" in takes else dtype.name}
     around = Surroundings(reads, writes, results, types, tuple(before), tuple(after), {"body": _body(sample, dtype)})
-    return Node("SequenceMap", "", binding.since_version, tuple(operands), tuple(results), surroundings=around)
+    return Node("SequenceMap", "", context.since_version, tuple(operands), tuple(results), surroundings=around)
 
 
-def _values(sample: MapSample, shape: tuple[int, ...], binding: Binding) -> Array:
+def _values(sample: MapSample, shape: tuple[int, ...], context: CaseContext) -> Array:
     if sample.values == "every":
-        return np.resize(binding.rng.permutation(data.every_value(binding.dtype)), shape)
-    return data.distinct(shape, binding.dtype, binding.rng)
+        return np.resize(context.rng.permutation(data.every_value(context.dtype)), shape)
+    return data.distinct(shape, context.dtype, context.rng)
 
 
 def _reads(sequence: str, count: int) -> Iterator[NodeProto]:

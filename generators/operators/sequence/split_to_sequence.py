@@ -14,7 +14,7 @@ import numpy as np
 
 from epcheck.generators import data, graph
 from epcheck.generators.array import Array
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.families.movement import RefusedError, normalized, shape_of_rank
 from epcheck.generators.node import Attribute, Node, Operand, Surroundings
 from epcheck.generators.operator import NO_KERNEL, NO_TENSOR, Operator, spread
@@ -86,16 +86,16 @@ def bindings(sample: SplitSample, since_version: int, dtypes: tuple[str, ...]) -
     return tuple(binding for binding in graph.BINDINGS if binding in known)
 
 
-def node(sample: SplitSample, binding: Binding) -> Node:
+def node(sample: SplitSample, context: CaseContext) -> Node:
     """input of any shape and of the case's dtype; split int32 or int64, a scalar or [parts]."""
-    dtype = binding.dtype
-    operands = [Operand("input", _values(sample, binding))]
+    dtype = context.dtype
+    operands = [Operand("input", _values(sample, context))]
     if sample.split is not None:
         split = np.array(sample.split, sample.split_dtype)
         operands.append(Operand("split", split.reshape(1, -1) if sample.matrix else split, parameter=True))
     settings = {"axis": sample.axis, "keepdims": sample.keepdims}
     attributes: dict[str, Attribute] = {name: value for name, value in settings.items() if value is not None}
-    bare = Node("SplitToSequence", "", binding.since_version, tuple(operands), (), attributes)
+    bare = Node("SplitToSequence", "", context.since_version, tuple(operands), (), attributes)
     try:
         count = len(parts_of(bare))
     except RefusedError:
@@ -104,13 +104,13 @@ def node(sample: SplitSample, binding: Binding) -> Node:
     types = {"T": dtype.name, "I": sample.split_dtype, "S": sequence_type(dtype)}
     after = (read_length("result", LENGTH), *read_tensors("result", count))
     around = Surroundings(tuple(o.name for o in operands), ("result",), results, types, after=after)
-    return Node(bare.op_type, "", binding.since_version, bare.inputs, tuple(results), attributes, around)
+    return Node(bare.op_type, "", context.since_version, bare.inputs, tuple(results), attributes, around)
 
 
-def _values(sample: SplitSample, binding: Binding) -> Array:
+def _values(sample: SplitSample, context: CaseContext) -> Array:
     if sample.special:
-        return np.resize(data.every_value(binding.dtype), sample.shape)
-    return data.distinct(sample.shape, binding.dtype, binding.rng)
+        return np.resize(data.every_value(context.dtype), sample.shape)
+    return data.distinct(sample.shape, context.dtype, context.rng)
 
 
 def parts_of(node: Node) -> list[Array]:

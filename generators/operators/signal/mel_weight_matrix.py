@@ -19,7 +19,7 @@ from onnx import TensorProto, helper
 from epcheck.generators import schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import NO_KERNEL, Operator, spread
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
@@ -76,9 +76,9 @@ def bindings(sample: MelSample, since_version: int, dtypes: tuple[str, ...]) -> 
     return tuple(way for way in known if way in wanted)
 
 
-def node(sample: MelSample, binding: Binding) -> Node:
+def node(sample: MelSample, context: CaseContext) -> Node:
     """Five scalars: three of the first dtype, two of the second; the output has the third."""
-    whole, real, result = binding.dtypes
+    whole, real, result = context.dtypes
     numbers = (("num_mel_bins", sample.bins), ("dft_length", sample.length), ("sample_rate", sample.rate))
     edges = zip(("lower_edge_hertz", "upper_edge_hertz"), sample.edges, strict=True)
     operands = (
@@ -88,7 +88,7 @@ def node(sample: MelSample, binding: Binding) -> Node:
     attributes: dict[str, Attribute] = {}
     if sample.datatype:
         attributes["output_datatype"] = sample.unknown or int(helper.np_dtype_to_tensor_dtype(result))
-    return Node("MelWeightMatrix", "", binding.since_version, operands, ("output",), attributes)
+    return Node("MelWeightMatrix", "", context.since_version, operands, ("output",), attributes)
 
 
 def corners(node: Node) -> Array:

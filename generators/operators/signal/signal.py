@@ -19,7 +19,7 @@ import numpy as np
 from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.citation import Citation, CitationKind, Publisher
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import SHADERS, Operator, spread
@@ -147,22 +147,22 @@ def dft_bindings(sample: DftSample, since_version: int, dtypes: tuple[str, ...])
     return found if has_parameters else tuple(binding for binding in found if binding != graph.RUNTIME)
 
 
-def dft_node(sample: DftSample, binding: Binding) -> Node:
+def dft_node(sample: DftSample, context: CaseContext) -> Node:
     """input [..., 1 or 2] of any float dtype, dft_length a scalar, axis a scalar (an attribute in DFT-17)."""
-    inputs: list[Operand | None] = [Operand("input", _signal(sample, binding))]
+    inputs: list[Operand | None] = [Operand("input", _signal(sample, context))]
     settings = {"axis": sample.axis, "inverse": sample.inverse, "onesided": sample.onesided}
     attributes: dict[str, Attribute] = {name: value for name, value in settings.items() if value is not None}
-    axis_is_input = len(schema.schema("DFT", binding.since_version).inputs) > 2
+    axis_is_input = len(schema.schema("DFT", context.since_version).inputs) > 2
     if sample.length is not None:
         inputs.append(Operand("dft_length", np.array(sample.length, sample.length_dtype), parameter=True))
     if axis_is_input and "axis" in attributes:
         axis = Operand("axis", np.array(attributes.pop("axis"), np.int64), parameter=True)
         inputs += [None] * (2 - len(inputs)) + [axis]
-    return Node("DFT", "", binding.since_version, tuple(inputs), ("output",), attributes)
+    return Node("DFT", "", context.since_version, tuple(inputs), ("output",), attributes)
 
 
-def _signal(sample: DftSample, binding: Binding) -> Array:
-    values = binding.rng.uniform(-1, 1, sample.shape)
+def _signal(sample: DftSample, context: CaseContext) -> Array:
+    values = context.rng.uniform(-1, 1, sample.shape)
     match sample.values:
         case "impulse":
             values[:] = 0
@@ -178,7 +178,7 @@ def _signal(sample: DftSample, binding: Binding) -> Array:
             values[:, 0, 1] = 0
             if length % 2 == 0:
                 values[:, -1, 1] = 0
-    return values.astype(binding.dtype)
+    return values.astype(context.dtype)
 
 
 def dft_truth(node: Node) -> Truth:
@@ -298,12 +298,12 @@ def stft_bindings(sample: StftSample, since_version: int, dtypes: tuple[str, ...
     return spread(sample, first=dtypes == ("float32",), newest=True)
 
 
-def stft_node(sample: StftSample, binding: Binding) -> Node:
+def stft_node(sample: StftSample, context: CaseContext) -> Node:
     """signal [batch, length, 1 or 2], frame_step and frame_length scalars, window [frame_length]."""
     inputs: list[Operand | None] = [
-        Operand("signal", binding.rng.uniform(-1, 1, sample.shape).astype(binding.dtype)),
+        Operand("signal", context.rng.uniform(-1, 1, sample.shape).astype(context.dtype)),
         Operand("frame_step", np.array(sample.step, sample.length_dtype), parameter=True),
-        None if sample.window is None else Operand("window", _window(sample, binding), parameter=True),
+        None if sample.window is None else Operand("window", _window(sample, context), parameter=True),
         None
         if sample.frame is None
         else Operand("frame_length", np.array(sample.frame, sample.length_dtype), parameter=True),
@@ -311,10 +311,10 @@ def stft_node(sample: StftSample, binding: Binding) -> Node:
     while inputs[-1] is None:
         inputs.pop()
     attributes: dict[str, Attribute] = {} if sample.onesided is None else {"onesided": sample.onesided}
-    return Node("STFT", "", binding.since_version, tuple(inputs), ("output",), attributes)
+    return Node("STFT", "", context.since_version, tuple(inputs), ("output",), attributes)
 
 
-def _window(sample: StftSample, binding: Binding) -> Array:
+def _window(sample: StftSample, context: CaseContext) -> Array:
     assert sample.window is not None
     positions = np.arange(sample.window)
     values = {
@@ -322,7 +322,7 @@ def _window(sample: StftSample, binding: Binding) -> Array:
         "zeros": np.zeros(sample.window),
         "hann": 0.5 - 0.5 * np.cos(2 * np.pi * positions / sample.window),
     }
-    return values.get(sample.window_values, binding.rng.uniform(0.1, 1, sample.window)).astype(binding.dtype)
+    return values.get(sample.window_values, context.rng.uniform(0.1, 1, sample.window)).astype(context.dtype)
 
 
 def stft_truth(node: Node) -> Truth:
