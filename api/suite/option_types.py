@@ -24,7 +24,7 @@ CaseSource = Annotated[
 Variants = Annotated[
     tuple[Axis, ...],
     Option(
-        "Also run each case with another: level, binding, context, precision, packing.",
+        "Also run each case with another: level, io_binding, context, precision, packing.",
         flags=("--variants",),
         metavar="AXIS,...",
         parse=parse_axes,

@@ -3,13 +3,13 @@
 The ordinary way is: no graph optimisation, feeds from the host's memory, the ONNX model itself, the target's own
 options, and other cases in the session where that is faster. Each axis changes one of these:
 
-level      the graph optimisation levels `basic`, `extended` and `all` (GraphOptimizationLevel of ONNX Runtime)
-binding    inputs and outputs bound as OrtValues in the memory of the provider's device (I/O binding)
-context    the model compiled to an EPContext model, which is loaded again, as a `file` and as `bytes`
-           (https://onnxruntime.ai/docs/execution-providers/EP-Context-Design.html); and a `stale` and a `damaged` one,
-           which must be refused
-precision  the options that the target declares under `precisions` in epcheck.toml
-packing    `alone` in its session, and `packed` with a copy of itself
+level       the graph optimisation levels `basic`, `extended` and `all` (GraphOptimizationLevel of ONNX Runtime)
+io_binding  inputs and outputs bound as OrtValues in the memory of the provider's device (IOBinding of ONNX Runtime)
+context     the model compiled to an EPContext model, which is loaded again, as a `file` and as `bytes`
+            (https://onnxruntime.ai/docs/execution-providers/EP-Context-Design.html); and a `stale` and a `damaged` one,
+            which must be refused
+precision   the options that the target declares under `precisions` in epcheck.toml
+packing     `alone` in its session, and `packed` with a copy of itself
 """
 
 from __future__ import annotations
@@ -31,17 +31,22 @@ class Axis(StrEnum):
     """What is varied."""
 
     LEVEL = "level"
-    BINDING = "binding"
+    IO_BINDING = "io_binding"
     CONTEXT = "context"
     PRECISION = "precision"
     PACKING = "packing"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Axis | None:
+        """Runs, repro folders and scripts of an earlier epcheck say `binding`."""
+        return cls.IO_BINDING if value == "binding" else None
 
 
 STALE, DAMAGED = "stale", "damaged"
 
 SESSIONS: Mapping[Axis, Mapping[str, Mapping[str, Any]]] = {
     Axis.LEVEL: {level: {"level": level} for level in ("basic", "extended", "all")},
-    Axis.BINDING: {"device": {"way": "bound"}},
+    Axis.IO_BINDING: {"device": {"way": "bound"}},
     Axis.CONTEXT: {how: {"way": "context", "context": how} for how in ("file", "bytes", STALE, DAMAGED)},
 }
 """Axis -> value -> what a request for such a session says besides (`workers/program/protocol.py`)."""
@@ -62,11 +67,15 @@ class Variants:
 def parse_axes(texts: Sequence[str] | str) -> tuple[Axis, ...]:
     """The axes in `level,binding`, or in several such texts, each once. Raises VariantError."""
     words = ",".join([texts] if isinstance(texts, str) else texts).split(",")
-    known = ", ".join(Axis)
-    for word in words:
-        if word.strip() not in tuple(Axis):
-            raise VariantError(f"--variants: there is no axis '{word.strip()}'; write some of {known}, with commas")
-    return tuple(dict.fromkeys(Axis(word.strip()) for word in words))
+    return tuple(dict.fromkeys(_parse_axis(word.strip()) for word in words))
+
+
+def _parse_axis(word: str) -> Axis:
+    try:
+        return Axis(word)
+    except ValueError:
+        axes = ", ".join(Axis)
+        raise VariantError(f"--variants: there is no axis '{word}'; write some of {axes}, with commas") from None
 
 
 def variants_of(candidates: Iterable[Target], axes: Sequence[Axis]) -> dict[str, Variants]:
@@ -88,15 +97,18 @@ def _of(target: Target, axes: Iterable[Axis]) -> Variants:
 
 def variant_of(target: Target, text: str) -> Target:
     """The target in one of its other ways of running, as `level=all`. Raises TargetError where it has no such way."""
-    word = text.partition("=")[0]
-    if word not in tuple(Axis):
-        raise TargetError(f"there is no variant '{text}'; write AXIS=VALUE with an axis of {', '.join(Axis)}")
-    if why := why_none(target, Axis(word)):
+    word, _, value = text.partition("=")
+    try:
+        axis = Axis(word)
+    except ValueError:
+        axes = ", ".join(Axis)
+        raise TargetError(f"there is no variant '{text}'; write AXIS=VALUE with an axis of {axes}") from None
+    if why := why_none(target, axis):
         raise TargetError(f"there is no variant '{text}': {why}")
-    found = {made.variant: made for made in _along(target, Axis(word))}
-    if text not in found:
-        raise TargetError(f"target '{target.name}' has no variant '{text}'; it has {', '.join(found)}")
-    return found[text]
+    variants = {variant.variant: variant for variant in _along(target, axis)}
+    if (name := f"{axis}={value}") not in variants:
+        raise TargetError(f"target '{target.name}' has no variant '{text}'; it has {', '.join(variants)}")
+    return variants[name]
 
 
 def why_none(target: Target, axis: Axis) -> str:

@@ -63,7 +63,7 @@ RELU = "Relu-14/float32/ordinary[runtime]"
     ("variant", "in_session"),
     [
         ("level=all", {"context": "", "device": "", "prefixes": []}),
-        ("binding=device", {"device": "cpu"}),
+        ("io_binding=device", {"device": "cpu"}),
         ("packing=packed", {"device": "", "context": ""}),
     ],
 )
@@ -94,7 +94,7 @@ def script(folder: Path) -> tuple[int, list[str]]:
 def test_a_target_that_has_no_such_variant_is_one_sentence(tmp_path: Path) -> None:
     for variant, words in {
         "level=none": "target 'cpu' has no variant 'level=none'; it has level=basic, level=extended, level=all",
-        "speed": "there is no variant 'speed'; write AXIS=VALUE with an axis of level, binding, context",
+        "speed": "there is no variant 'speed'; write AXIS=VALUE with an axis of level, io_binding, context",
         "context=file": "there is no variant 'context=file': CPUExecutionProvider makes no EPContext models",
     }.items():
         with pytest.raises(TargetError, match=f"^{re.escape(words)}"):
@@ -137,7 +137,7 @@ def test_a_replayed_variant_is_run_in_that_way_and_differs_as_in_its_run(fused: 
 
 def test_a_variant_can_be_named_for_any_folder(fused: Path) -> None:
     options = api.ReplayOptions(
-        fused / "ordinary", targets=("cpu",), baseline="none", variant="binding=device", own_process=False
+        fused / "ordinary", targets=("cpu",), baseline="none", variant="io_binding=device", own_process=False
     )
     (record,) = api.replay(options)
     assert (record.status, [way.state for way in record.variants]) == (terms.PASS, [terms.SAME])

@@ -45,14 +45,14 @@ def test_a_difference_is_in_junit_json_and_summary(tmp_path: Path, monkeypatch: 
     """The binding is made to fail as where a device has no memory: every session of that variant is refused."""
     from epcheck.conformance.targets import variants
 
-    monkeypatch.setitem(variants.SESSIONS, Axis.BINDING, {"device": {"way": "bound", "level": "none"}})  # type: ignore[misc]
-    result = api.run(options(tmp_path, Axis.BINDING))
+    monkeypatch.setitem(variants.SESSIONS, Axis.IO_BINDING, {"device": {"way": "bound", "level": "none"}})  # type: ignore[misc]
+    result = api.run(options(tmp_path, Axis.IO_BINDING))
     assert result.summary.by_status == {"variant-dependent": 3}
     assert not result.conforms
     cases = ElementTree.parse(result.folder / "junit.xml").getroot().iter("failure")
     failures = [(case.get("type"), case.text or "") for case in cases]
     assert [kind for kind, _ in failures] == ["variant-dependent"] * 3
-    assert all("binding=device: differs: refuses at create: " in text for _, text in failures)
+    assert all("io_binding=device: differs: refuses at create: " in text for _, text in failures)
     document = json.loads((result.folder / "report.json").read_text())
     assert {v["state"] for record in document["records"] for v in record["variants"]} == {"differs"}
     again = [json.loads(encode(record)) for record in reports.read_records(result.folder)]

@@ -117,10 +117,10 @@ def test_other_bits_that_are_right_are_close() -> None:
 
 
 def test_what_does_not_apply_says_why() -> None:
-    runs, targets = runs_after(RIGHT, "device", axis=Axis.BINDING)
+    runs, targets = runs_after(RIGHT, "device", axis=Axis.IO_BINDING)
     runs.begin()
     runs.handle(targets["device"], DECLINED)
-    assert states(runs) == {"binding=device": (terms.NOT_RUN, "an input has no memory on a device")}
+    assert states(runs) == {"io_binding=device": (terms.NOT_RUN, "an input has no memory on a device")}
     runs, targets = runs_after(RIGHT, "all")
     runs.begin()
     runs.handle(targets["all"], replace(RIGHT, assignment=()))

@@ -10,19 +10,26 @@ import pytest
 from epcheck.conformance.targets.config import load_config
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import CPU, DML, Target, TargetError
-from epcheck.conformance.targets.variants import Axis, VariantError, parse_axes, variants_of
+from epcheck.conformance.targets.variants import Axis, VariantError, parse_axes, variant_of, variants_of
 
 OTHER = Target("other", ("python",), ("onnxruntime",), provider="OtherExecutionProvider", options={"device": "CPU"})
 PRECISE = replace(OTHER, precisions={"f32": {"precision": "FP32"}, "f16": {"precision": "FP16"}})
 
 
 def test_axes_are_read_once_each_from_one_text_or_several() -> None:
-    assert parse_axes("level, binding") == (Axis.LEVEL, Axis.BINDING)
+    assert parse_axes("level, io_binding") == (Axis.LEVEL, Axis.IO_BINDING)
+    assert parse_axes("binding") == (Axis.IO_BINDING,)  # as earlier versions call it
     assert parse_axes(["level", "level,packing"]) == (Axis.LEVEL, Axis.PACKING)
 
 
+def test_a_variant_is_found_by_the_earlier_name_of_its_axis() -> None:
+    assert variant_of(OTHER, "binding=device").variant == "io_binding=device"
+
+
 def test_an_unknown_axis_is_refused_with_those_there_are() -> None:
-    with pytest.raises(VariantError, match="no axis 'speed'; write some of level, binding, context, precision, pack"):
+    with pytest.raises(
+        VariantError, match="no axis 'speed'; write some of level, io_binding, context, precision, pack"
+    ):
         parse_axes("level,speed")
 
 
@@ -33,7 +40,7 @@ def test_every_axis_changes_one_thing() -> None:
         "level=basic": ({"level": "basic"}, {"device": "CPU"}, False),
         "level=extended": ({"level": "extended"}, {"device": "CPU"}, False),
         "level=all": ({"level": "all"}, {"device": "CPU"}, False),
-        "binding=device": ({"way": "bound"}, {"device": "CPU"}, False),
+        "io_binding=device": ({"way": "bound"}, {"device": "CPU"}, False),
         "context=file": ({"way": "context", "context": "file"}, {"device": "CPU"}, False),
         "context=bytes": ({"way": "context", "context": "bytes"}, {"device": "CPU"}, False),
         "context=stale": ({"way": "context", "context": "stale"}, {"device": "CPU"}, False),
@@ -49,9 +56,9 @@ def test_every_axis_changes_one_thing() -> None:
 @pytest.mark.parametrize("provider", [CPU, DML])
 def test_a_provider_that_compiles_nothing_has_no_context(provider: str) -> None:
     target = replace(OTHER, provider=provider)
-    found = variants_of([target], (Axis.CONTEXT, Axis.BINDING))["other"]
+    found = variants_of([target], (Axis.CONTEXT, Axis.IO_BINDING))["other"]
     assert found.skipped == {"context": f"{provider} makes no EPContext models"}
-    assert [t.variant for t in found.targets] == ["binding=device"]
+    assert [t.variant for t in found.targets] == ["io_binding=device"]
 
 
 def test_axes_of_which_no_candidate_has_a_variant_are_refused() -> None:

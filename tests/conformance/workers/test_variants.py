@@ -31,16 +31,16 @@ REQUEST: dict[str, Any] = {"providers": [["CPUExecutionProvider", {}]], "config"
 
 def test_cases_of_the_suite_are_the_same_in_every_way() -> None:
     cases = list(suite.cases(("Relu",), ("float32",), limit=6))
-    varied = variants_of([CPU], (Axis.LEVEL, Axis.BINDING, Axis.CONTEXT, Axis.PACKING))
+    varied = variants_of([CPU], (Axis.LEVEL, Axis.IO_BINDING, Axis.CONTEXT, Axis.PACKING))
     found = records_of(cases, CPU, variants=varied)
     assert len(found) == len({case.sample for case in cases})
     for record in found.values():
         states = {v.variant: v.state for v in record.variants}
         assert states.pop("context") == terms.NOT_RUN
         assert states.keys() == {
-            "level=basic", "level=extended", "level=all", "binding=device", "packing=alone", "packing=packed"
+            "level=basic", "level=extended", "level=all", "io_binding=device", "packing=alone", "packing=packed"
         }  # fmt: skip
-        assert {states["binding=device"], states["packing=alone"]} == {terms.SAME}
+        assert {states["io_binding=device"], states["packing=alone"]} == {terms.SAME}
 
 
 def test_a_way_that_fails_is_found_confirmed_and_named() -> None:
