@@ -14,7 +14,7 @@ from pathlib import Path
 import onnx
 
 from epcheck import api
-from epcheck.generators import suite
+from epcheck.generators import registry, suite
 from epcheck.generators.case_pattern import matches
 
 ROOT = Path(__file__).parents[2]
@@ -47,6 +47,7 @@ STATEMENTS = (
         r"has cases of ([\d,]+) of the ([\d,]+) operators in the domain of ONNX",
         ("operators of ONNX with cases", "operators of ONNX"),
     ),
+    Statement("docs/coverage.md", r"For ([\d,]+) operators that are not element by element", ("parameter spaces",)),
     *(Statement("docs/coverage.md", rf"-k {text} +# ([\d,]+) cases", (f"-k {text}",)) for text in SELECTIONS),
 )
 
@@ -64,6 +65,7 @@ def count_suite() -> dict[str, int]:
     return {
         **cases,
         "operators": len(operators),
+        "parameter spaces": sum(operator.parameter_space is not None for operator in registry.all_operators().values()),
         "operators of ONNX": len(standard),
         "operators of ONNX with cases": len(standard & operators),
         "claimed operators": len({claim.operator for claim in claims}),

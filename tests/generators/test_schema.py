@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+import runtime_schemas
 
 from epcheck.generators import graph, schema
 from epcheck.generators.case import Sample
@@ -72,3 +75,17 @@ def test_a_scalar_has_no_dimension_that_could_be_symbolic() -> None:
 def test_operators_with_graphs_as_attributes() -> None:
     assert [schema.has_bodies(name) for name in ("If", "Loop", "Scan", "Identity")] == [True, True, True, False]
     assert not schema.has_bodies("If", "com.microsoft")
+
+
+def test_a_schema_that_onnx_does_not_have_is_read_from_onnxruntime(tmp_path: Path) -> None:
+    path, text = tmp_path / "schemas.json", runtime_schemas.SCHEMAS.read_text(encoding="utf-8")
+    (line,) = (line for line in text.splitlines(keepends=True) if '"QuickGelu"' in line)
+    path.write_text(text.replace(line, ""), encoding="utf-8")
+    rows = list(map(runtime_schemas.make_row, runtime_schemas.list_schemas("com.microsoft::QuickGelu")))
+    runtime_schemas.write_rows(rows, path)
+    assert path.read_text(encoding="utf-8") == text
+    changed = [{**row, "attributes": {}} for row in rows]
+    runtime_schemas.write_rows(changed, path)
+    assert path.read_text(encoding="utf-8") == text
+    with pytest.raises(ValueError, match=r"no schema of com\.microsoft::NoSuchOperator"):
+        runtime_schemas.list_schemas("com.microsoft::NoSuchOperator")

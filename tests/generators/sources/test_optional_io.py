@@ -42,7 +42,7 @@ def asked_of(case: Case) -> tuple[bool, ...]:
 
 def test_every_case_is_a_valid_model_with_exactly_the_outputs_that_are_asked_for() -> None:
     found = [case for own in every().values() for case in own]
-    assert len({case.id for case in found}) == len(found) == 340
+    assert len({case.id for case in found}) == len(found) >= 340
     for case in found:
         made = case.build()
         if case.operator_key in ("NonMaxSuppression", "LSTM", "Attention"):

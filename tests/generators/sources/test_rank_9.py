@@ -33,7 +33,7 @@ def test_every_operator_with_a_sample_of_8_dimensions_has_a_node_of_9() -> None:
     ]
     assert missing == []
     found = [case for own in every.values() for case in own]
-    assert len(found) == 138
+    assert len(found) == len(every) >= 138
     for case in found:
         made = case.build()
         assert isinstance(made.truth, Outputs)

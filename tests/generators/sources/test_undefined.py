@@ -41,7 +41,7 @@ def wrong(case: BuiltCase, got: Array) -> int:
 
 def test_every_sample_is_a_valid_model_with_a_reason_and_something_undefined() -> None:
     every = [case for own in cases_by_operator(undefined).values() for case in own]
-    assert len({case.id for case in every}) == len(every) == 100
+    assert len({case.id for case in every}) == len(every) >= 100
     for case in every:
         made = case.build()
         onnx.checker.check_model(onnx.load_from_string(made.model))
