@@ -108,7 +108,7 @@ def test_no_command_on_models_executes_a_module_of_a_folder_that_it_reads(place:
     run("run", "--target", "cpu", "--source", str(place.fill(place.root / "harvested")), "--root", "../of-harvested")
     run("probe", "--target", "cpu", "--op", "Relu", "--each", "1", "--out", "../claims.json")
     run("fuzz", "--target", "cpu", "--op", "Relu", "--minutes", "0.02", "--out", "../fuzz")
-    run("coverage", "--target", "cpu")
+    run("coverage", "--target", "cpu", "--claims", "../claims.json")
     run("status")
 
 
