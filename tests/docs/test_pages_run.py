@@ -95,10 +95,19 @@ def shortened(line: str) -> list[str]:
 
 
 def lines(path: Path) -> list[str]:
-    found = in_blocks(path.read_text(encoding="utf-8"))
-    return [line for line in found if not any(re.search(part, line) for part in NOT_RUN)]
+    in_page = in_blocks(path.read_text(encoding="utf-8"))
+    return [line for line in in_page if not any(re.search(part, line) for part in NOT_RUN)]
 
 
+def lines_to_run(path: Path) -> list[str]:
+    """Of the overview those that no other page has."""
+    if path != OVERVIEW:
+        return lines(path)
+    elsewhere = [shortened(line) for page in RUN if page != OVERVIEW for line in lines(page)]
+    return [line for line in lines(path) if shortened(line) not in elsewhere]
+
+
+OVERVIEW = ROOT / "docs" / "tasks.md"
 RUN = [path for path in PAGES if lines(path) and "tutorial" not in path.parts]
 """The tutorial has a test of its own."""
 
@@ -110,7 +119,7 @@ def test_the_commands_of_a_page_run(path: Path, world: Path, tmp_path: Path, mon
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("EPCHECK_STORE", raising=False)
     ended = {}
-    for line in lines(path):
+    for line in lines_to_run(path):
         done = call(*shortened(line))
         if done.code != next((code for start, code in ENDS.items() if line.startswith(start)), 0):
             ended[line] = done
