@@ -19,7 +19,7 @@ import numpy as np
 from epcheck.generators import graph
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import Binding, Sample
+from epcheck.generators.case import CaseContext, Sample
 from epcheck.generators.declaration.optional_io import OptionalIO, each_alone
 from epcheck.generators.declaration.parameter_space import ParameterSpace, Parts, Values
 from epcheck.generators.families import narrow
@@ -224,9 +224,9 @@ def blocks_of(shape: tuple[int, ...], axis: int, block: int) -> tuple[int, ...]:
     return tuple(count if index == axis % len(shape) else size for index, size in enumerate(shape))
 
 
-def node(sample: GatherSample, binding: Binding) -> Node:
+def node(sample: GatherSample, context: CaseContext) -> Node:
     """data of T1, indices of Tind, scales of T2, zero_points of T1; output of T2."""
-    rng, data, bits = binding.rng, sample.data, sample.bits
+    rng, data, bits = context.rng, sample.data, sample.bits
     shape = blocks_of(sample.shape, sample.quantize_axis, sample.block)
     if data in FLOATS:
         values = np.resize(narrow.codes(np.dtype(data)), sample.shape)
@@ -237,8 +237,8 @@ def node(sample: GatherSample, binding: Binding) -> Node:
         scales[:] = sample.scale
     operands = [
         Operand("data", values, parameter=True),
-        Operand("indices", np.array(sample.indices, binding.dtypes[1])),
-        Operand("scales", scales.astype(binding.dtype), parameter=True),
+        Operand("indices", np.array(sample.indices, context.dtypes[1])),
+        Operand("scales", scales.astype(context.dtype), parameter=True),
     ]
     if sample.zero_point is not None:
         zero_shape = sample.zero_points or shape
@@ -251,7 +251,7 @@ def node(sample: GatherSample, binding: Binding) -> Node:
         **sample.attributes,
     }
     present = {name: value for name, value in attributes.items() if value is not None}
-    return Node("GatherBlockQuantized", MICROSOFT, binding.since_version, tuple(operands), ("output",), present)
+    return Node("GatherBlockQuantized", MICROSOFT, context.since_version, tuple(operands), ("output",), present)
 
 
 def _zero_points(sample: GatherSample, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
