@@ -1,4 +1,4 @@
-"""A harvested node as one line of JSON, in the form of `generators.written`; an input of which only the spread of its
+"""A harvested node as one line of JSON, in the form of `serialization.node_json`; an input of which only the spread of its
 values is kept has `spread` in place of `values`.
 
     {"op_type": "Relu", "domain": "", "since_version": 14, "dtypes": ["float32"], "outputs": ["Y"], "attributes": {},

@@ -17,8 +17,8 @@ from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.specification import resolve
 from epcheck.generators import registry
 from epcheck.generators.fuzzing import reduction
+from epcheck.generators.serialization import node_json
 from epcheck.generators.serialization.node_json import SerializedNode
-from epcheck.generators.written import document
 
 
 @pytest.fixture(autouse=True)
@@ -84,7 +84,7 @@ def test_a_crash_is_found_and_the_search_goes_on() -> None:
 
 def test_what_was_found_once_is_replayed_first() -> None:
     line = only(search("refuses_negative_axes", "Concat", count=100)).line
-    written = document.decode(line)
+    written = node_json.decode(line)
     again = search("refuses_negative_axes", "Concat", count=1, examples=[written])
     assert again.replayed == 1
     assert only(again).replayed

@@ -20,8 +20,8 @@ from small_cases import backend, identities, identity
 from epcheck.conformance.cache.cache import Cache
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.record import Record
+from epcheck.conformance.scheduling import case_scheduler
 from epcheck.conformance.scheduling import run as run_module
-from epcheck.conformance.scheduling import session as session_module
 from epcheck.conformance.scheduling.case_scheduler import CaseScheduler
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.run import run_plan
@@ -155,8 +155,8 @@ def of_another_shell(case: Case, producer: str) -> Case:
 
 def test_a_run_goes_on_when_no_pack_fills_up_and_a_worker_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many kinds of cases, too few of each for a pack, and more cases than may be under way."""
-    monkeypatch.setattr(session_module, "IN_PROGRESS", 100)
-    for module in (run_module, session_module):
+    monkeypatch.setattr(case_scheduler, "IN_PROGRESS", 100)
+    for module in (run_module, case_scheduler):
         monkeypatch.setattr(module, "AT_ONCE", 20)
     turns, turn = 0, CaseScheduler.turn
 
