@@ -3,7 +3,7 @@
     @dataclass(frozen=True)
     class ReproOptions:
         case_id: Annotated[str, Option("A case id, as `epcheck list` prints it.", argument=True)]
-        out: Annotated[Path, Option("Where the folder is made.")] = Path("repro")
+        out: Annotated[Path, Option("Folder to write.")] = Path("repro")
 
 `epcheck.cli.options` makes the command line from such a class; nothing here knows of one.
 """

@@ -12,15 +12,15 @@ StoreFolder = Annotated[Path | None, Option("A store.", flags=("--store",), defa
 Vulkan = Annotated[Path | None, Option("Vulkan driver of the lab.", metavar="ICD.json")]
 Operators = Annotated[tuple[str, ...], Option("Operator; repeat for more.", flags=("--op",))]
 Dtypes = Annotated[tuple[str, ...], Option("numpy dtype name; repeat for more.", flags=("--dtype",))]
-Thin = Annotated[bool, Option("A few cases of each operator version and dtype.", flags=("--thin",))]
-Strict = Annotated[bool, Option("Fixed and stale expectations and flaky cases fail the run, too.", flags=("--strict",))]
+Thin = Annotated[bool, Option("A few cases per operator version and dtype.", flags=("--thin",))]
+Strict = Annotated[bool, Option("Fixed and stale expectations and flaky cases also fail the run.", flags=("--strict",))]
 MaxFlaky = Annotated[
     int | None,
     Option("More flaky cases than this fail the run. Default: unlimited; 0 with --strict.", minimum=0),
 ]
-Factor = Annotated[float, Option("How many times larger an error in ULP has to be to be reported.", minimum=1.0)]
+Factor = Annotated[float, Option("Report errors that grew by at least this factor (in ULP).", minimum=1.0)]
 OwnProcess = Annotated[
-    bool, Option("Examine the model in a process of its own, within bounds.", flags=("--own-process/--no-own-process",))
+    bool, Option("Examine the model in a separate process with limits.", flags=("--own-process/--no-own-process",))
 ]
 
 HtmlFile = Annotated[Path | None, Option("Write the page.", metavar="FILE", folder=False)]
@@ -29,5 +29,5 @@ JsonFile = Annotated[Path | None, Option("Write JSON.", metavar="FILE", folder=F
 JUnitFile = Annotated[Path | None, Option("Write JUnit XML.", metavar="FILE", folder=False)]
 AnnotationsFile = Annotated[
     Path | None,
-    Option("Write annotations for GitHub Actions, at most 10: a step prints the file.", metavar="FILE", folder=False),
+    Option("Write at most 10 annotations for GitHub Actions; print the file in a step.", metavar="FILE", folder=False),
 ]

@@ -33,7 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="append",
         default=[],
         metavar="suite|onnx|FOLDER",
-        help="whose cases; a folder is of `epcheck harvest`",
+        help="whose cases; or a folder of `epcheck harvest`",
     )
     group.addoption("--thin", action="store_true", help="a few cases of each operator version and dtype")
     group.addoption(

@@ -102,7 +102,7 @@ def _source_of(text: str) -> AnySource:
     if harvested.is_harvest(Path(text)):
         return Path(text)
     raise SelectionError(
-        f"unknown source '{text}'; it is suite, onnx, onnx@dml or a folder that `epcheck harvest model.onnx` makes"
+        f"unknown source '{text}'; write suite, onnx, onnx@dml or a folder of `epcheck harvest model.onnx`"
     )
 
 
@@ -125,8 +125,7 @@ def cases(
     every = _of_source(source)
     for name in names:
         if name not in every:
-            near = ", ".join(get_close_matches(name, every, cutoff=0.4)) or "nothing like it"
-            raise SelectionError(f"unknown operator '{name}'; there is {near}; `epcheck list operators` prints all")
+            raise SelectionError(f"unknown operator '{name}'. {_suggest(name, every)}")
     wanted = set(dtypes)
     if unknown := wanted - (found := _dtypes_up_to(wanted, every)):
         listed = ", ".join(sorted(_single(found)))
@@ -145,7 +144,7 @@ def cases(
         count += 1
         yield case
     if not count and limit != 0:
-        raise SelectionError("the selection leaves no case; `epcheck list` prints the ids of all")
+        raise SelectionError("no case matches the selection; `epcheck list` prints all case ids")
 
 
 def _dtypes_up_to(wanted: set[str], every: Mapping[str, Callable[[], Iterable[Case]]]) -> set[str]:
@@ -220,6 +219,14 @@ def is_own(case: Case) -> bool:
     return case.source in OWN_SOURCES and is_defined_here(case.builder)
 
 
+def _suggest(name: str, names: Iterable[str]) -> str:
+    """What to write instead of an unknown operator: the nearest name, also where only the case of letters differs."""
+    by_lower = {known.lower(): known for known in names}
+    if near := get_close_matches(name.lower(), by_lower, 1, cutoff=0.6):
+        return f"Did you mean {by_lower[near[0]]}?"
+    return "`epcheck list operators` prints all."
+
+
 def case_by_id(case_id: str, source: Sources | None = None) -> Case:
     """The case of exactly that id. source: where it is; None for the suite and onnx's tests, which the id tells apart.
     Raises SelectionError, when there is none; it names those that differ in what the brackets hold, else those that
@@ -231,9 +238,9 @@ def case_by_id(case_id: str, source: Sources | None = None) -> Case:
         return of_operator[case_id]
     close = [known for known in of_operator if known.startswith(f"{case_id}[")]
     close = close or get_close_matches(case_id, of_operator, CLOSE, cutoff=0.8)
-    hint = f"similar: {', '.join(close)}" if close else "`epcheck list` prints the ids of all"
+    hint = f"did you mean one of: {', '.join(close)}" if close else "`epcheck list` prints all case ids"
     if isinstance(source, Source) and f"/{harvested.PREFIX}" in case_id:
-        hint = "it is a harvested one; say --source FOLDER"
+        hint = "harvested cases need --source FOLDER"
     raise SelectionError(f"unknown case '{case_id}'; {hint}")
 
 

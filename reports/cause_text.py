@@ -29,6 +29,7 @@ _NUMBER = re.compile(
 """A number that changes from case to case; `kept` are those that tell causes apart: a line of source code, an HRESULT,
 how a process ended."""
 _BOUND_SOURCE = re.compile(r" \([^()]*(?:\([^()]*\)[^()]*)*\)$")
+_WRONG_ELEMENTS = re.compile(r"^\d+ of \d+ elements (?:is|are) wrong; ")
 _DIRECTML = "DmlExecutionProvider"
 
 CHANGING = (FLAKY, ORDER_DEPENDENT)
@@ -56,9 +57,9 @@ def cause_text(record: Record) -> CauseText | None:
     if record.blame == BASELINE and baseline is not None:
         return CauseText(f"{baseline.target} is wrong: {_failure(record, baseline)}", _place(record, baseline))
     if record.status == PASS and candidate.excused and record.claimed is not False:
-        return CauseText(f"right only by a published floor: {candidate.excused[0].floor}")
+        return CauseText(f"right only within a published absolute tolerance: {candidate.excused[0].floor}")
     if record.status == PASS:
-        return CauseText("right, though the provider does not claim it")
+        return CauseText("passes, but the provider does not claim it")
     if record.status == UNPLACED and not SOURCE_LINE.search(candidate.message):
         return CauseText(_stem(record.reason.partition(": ")[2].partition("; ")[0]) or "not placed", _operator(record))
     return CauseText(_failure(record, candidate) or _stem(record.reason), _place(record, candidate))
@@ -66,7 +67,7 @@ def cause_text(record: Record) -> CauseText | None:
 
 def _failure(record: Record, opinion: Opinion) -> str:
     if opinion.status == MISMATCH and opinion.differences:
-        reason = _BOUND_SOURCE.sub("", opinion.differences[0].reason).replace("elements is wrong", "elements are wrong")
+        reason = _WRONG_ELEMENTS.sub("wrong values: ", _BOUND_SOURCE.sub("", opinion.differences[0].reason))
         return reason if reason.startswith(_OF_DTYPE) else _stem(reason)
     message = _stem(_REPEATS.sub("", opinion.message) if opinion.status in CHANGING else opinion.message)
     if SOURCE_LINE.search(message):  # one line is one cause, whichever operator it was reached by

@@ -11,7 +11,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 
-CHANGED = "its checksum does not fit, so it was changed after it was written"
+CHANGED = "checksum mismatch: the file was changed after it was written"
 
 _LINE_END = re.compile(rb',"crc32":"([0-9a-f]{8})"}\n\Z')
 _DOCUMENT_END = re.compile(rb',\n  "crc32": "([0-9a-f]{8})"\n}\n\Z')
@@ -46,7 +46,7 @@ def check_document(document: bytes) -> bool:
     """Whether a document has a checksum. Raises ValueError when it is not that of the document."""
     end = _DOCUMENT_END.search(document, max(0, len(document) - 40))
     if end is not None and not _fits(document[: end.start()], end[1]):
-        raise ValueError(f"{CHANGED}; restore it, or delete its member crc32 if the change is yours")
+        raise ValueError(f"{CHANGED}; restore it, or delete its key crc32 to accept the change")
     return end is not None
 
 

@@ -56,7 +56,7 @@ def merge_runs(
     for name in candidates_of(parts):
         check_same_target(name, [part for part in parts if name in part.run.candidates], may_differ)
     if out is not None and out.exists():
-        raise StoreError(f"{out}: exists already; name another folder for the merged run")
+        raise StoreError(f"{out}: already exists; name another folder for the merged run")
     folder = out or new_run_folder(root)
     try:
         merged = replace(_merged(parts), run_id=folder.name, command=command)
@@ -139,12 +139,14 @@ def _copy(parts: Sequence[Part], journal: Journal) -> None:
         for line, record in read_lines(part.folder):
             who = record.candidate.target, record.case_id
             if who[0] not in part.run.candidates or who in seen:
-                raise StoreError(f"{part.folder}: is damaged: '{who[1]}' on '{who[0]}' is twice or does not belong")
+                raise StoreError(
+                    f"{part.folder}: is damaged: '{who[1]}' on '{who[0]}' is duplicated or does not belong"
+                )
             seen.add(who)
             journal.append_line(line)
         if len(seen) - before != part.run.planned:
             raise StoreError(
-                f"{part.folder}: is damaged: its journal holds {len(seen) - before:,} of {part.run.planned:,} records; "
+                f"{part.folder}: is damaged: its journal has {len(seen) - before:,} of {part.run.planned:,} records; "
                 f"complete it with epcheck run --resume {part.folder}"
             )
     for name in candidates_of(parts):

@@ -106,7 +106,9 @@ def test_a_crash_of_a_worker_is_contained_and_named(epcheck: Epcheck, tmp_path: 
 def test_bad_input_is_one_sentence_and_exit_code_2(epcheck: Epcheck, tmp_path: Path) -> None:
     done = epcheck(tmp_path, "run", "--target", "rocm")
     assert done.returncode == 2
-    assert done.stderr.strip().startswith("epcheck: unknown target 'rocm'; there are: cpu, dml, directml, reference")
+    assert done.stderr.strip().startswith(
+        "epcheck: unknown target 'rocm'. Known targets: cpu, dml, directml, reference"
+    )
     assert "Traceback" not in done.stderr
 
 

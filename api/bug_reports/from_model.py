@@ -32,7 +32,7 @@ def fault(model: Path, options: ReduceOptions, out: Path) -> Fault:
     `validate` and `reduce` raise."""
     found = _validate(model, options)
     if found.status in (RIGHT, UNJUDGED):
-        raise BugReportError(f"there is nothing to report: {found.headline}")
+        raise BugReportError(f"nothing to report: {found.headline}")
     name = repro.folder_name(model.name)[:60]
     folder = out / name / "repro"
     reduced = reduce(replace(options, model=model, target=found.target, out=folder))

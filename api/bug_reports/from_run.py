@@ -64,10 +64,10 @@ def faults(folder: Path, chosen: Chosen, out: Path) -> Iterator[Fault]:
 
 def _nothing(folder: Path, chosen: Chosen) -> str:
     if chosen.cases:
-        return f"run '{folder}' has no case '{chosen.cases[0]}' that is not right: the report of the run has them all"
+        return f"run '{folder}' has no case '{chosen.cases[0]}' that is wrong; see the run's report"
     if chosen.expected:
-        return f"run '{folder}' has no case that is not right: there is nothing to report"
-    return f"run '{folder}' has no failure: there is nothing to report; --expected takes recorded deviations as well"
+        return f"run '{folder}' has no case that is wrong: nothing to report"
+    return f"run '{folder}' has no failure: nothing to report; --expected includes expected deviations"
 
 
 def _groups(folder: Path, run: Run, chosen: Chosen) -> list[_Group]:

@@ -23,7 +23,7 @@ from epcheck.reports.bug_report.issue import Answer
 
 MODEL = Group(
     ("target", "baseline", "feeds", "seed", "dims", "level", "vulkan"),
-    {"target": Option("Of a model: on what it fails. Of a run: this candidate alone.", flags=("--target", "-t"),
+    {"target": Option("For a model: the target it fails on. For a run: only this candidate.", flags=("--target", "-t"),
                       parse=only_target, many=True)},
 )  # fmt: skip
 
@@ -39,18 +39,18 @@ class ReportBugOptions:
     a folder is made for each report.
     """
 
-    subject: Annotated[Path, Option("A run's folder, or a model that fails.", argument=True)]
+    subject: Annotated[Path, Option("A run folder, or a model that fails.", argument=True)]
     cases: Annotated[
-        tuple[str, ...], Option("Of a run: case ids, or parts of them.", argument=True, metavar="[CASE]...")
+        tuple[str, ...], Option("For a run: case ids, or parts of them.", argument=True, metavar="[CASE]...")
     ] = ()
-    expected: Annotated[bool, Option("Of a run: deviations that expectations cover, too.", flags=("--expected",))] = (
-        False
-    )
-    also: Annotated[tuple[str, ...], Option("Ask this target, too: another provider or release; repeat.")] = ()
-    again: Annotated[bool, Option("Run each repro on the target at fault once more.")] = True
-    most: Annotated[int, Option("Fault groups at most, the largest first.", minimum=1)] = 20
+    expected: Annotated[
+        bool, Option("For a run: include deviations that expectations cover.", flags=("--expected",))
+    ] = False
+    also: Annotated[tuple[str, ...], Option("Also run the repro on this provider or release; repeat for more.")] = ()
+    again: Annotated[bool, Option("Run each repro on the failing target once more.")] = True
+    most: Annotated[int, Option("Report at most N fault groups, largest first.", minimum=1)] = 20
     model: Annotated[ReduceOptions, MODEL] = field(default_factory=ReduceOptions)
-    out: Annotated[Path, Option("Where the reports are made.")] = Path("bug-reports")
+    out: Annotated[Path, Option("Folder for the reports.")] = Path("bug-reports")
 
 
 def report_bug(options: ReportBugOptions, *, progress: Progress = SILENT) -> tuple[BugReport, ...]:
@@ -67,7 +67,7 @@ def report_bug(options: ReportBugOptions, *, progress: Progress = SILENT) -> tup
 
 def _faults(options: ReportBugOptions, say: Callable[[str], None]) -> Iterator[Fault]:
     if not options.subject.exists():
-        raise BugReportError(f"there is no '{options.subject}'; give a run's folder or a model")
+        raise BugReportError(f"no such file or folder: {options.subject}; name a run folder or a model")
     if options.subject.is_dir():
         asked = options.model.target
         target = asked.name if isinstance(asked, Target) else asked or ""
@@ -76,7 +76,7 @@ def _faults(options: ReportBugOptions, say: Callable[[str], None]) -> Iterator[F
         )
         return
     if options.cases:
-        raise BugReportError(f"'{options.subject}' is no run's folder, so that '{options.cases[0]}' is no case of it")
+        raise BugReportError(f"'{options.subject}' is not a run folder, so it has no case '{options.cases[0]}'")
     say("reducing the model")
     yield from_model.fault(options.subject, options.model, options.out)
 

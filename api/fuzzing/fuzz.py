@@ -51,17 +51,17 @@ class FuzzOptions:
     """
 
     target: Annotated[str | None, Option("Candidate. Default: the best.", flags=("--target", "-t"))] = None
-    baseline: Annotated[str | None, Option("Target that is asked about each fault; 'none' for nobody.")] = None
+    baseline: Annotated[str | None, Option("Target to compare each fault with; 'none' for none.")] = None
     operators: Operators = ()
     graphs: Annotated[bool, Option("Graphs of 2 to 12 nodes instead of single nodes.", flags=("--graphs",))] = False
     minutes: Annotated[float, Option("How long to search.", minimum=0.01)] = 1.0
-    seed: Annotated[int, Option("Of what is drawn.", minimum=0)] = 0
-    nodes: Annotated[int | None, Option("At most so many nodes.", minimum=1)] = None
-    out: Annotated[Path, Option("Folder of the example database and of the faults.", file=False)] = Path("epcheck-fuzz")
-    json: Annotated[Path | None, Option("Write the result as JSON, too.", metavar="FILE", folder=False)] = None
+    seed: Annotated[int, Option("Seed of the random nodes.", minimum=0)] = 0
+    nodes: Annotated[int | None, Option("Stop after N nodes.", minimum=1)] = None
+    out: Annotated[Path, Option("Folder for the example database and the faults.", file=False)] = Path("epcheck-fuzz")
+    json: Annotated[Path | None, Option("Also write the result as JSON.", metavar="FILE", folder=False)] = None
     vulkan: Vulkan = None
-    config: Annotated[Path | None, Option("Another epcheck.toml.")] = None
-    jobs: Annotated[int | None, Option("Workers at most.", flags=("--jobs", "-j"), minimum=1)] = None
+    config: Annotated[Path | None, Option("Use this epcheck.toml.")] = None
+    jobs: Annotated[int | None, Option("Most workers.", flags=("--jobs", "-j"), minimum=1)] = None
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ def _search(
             ended = str(error)
     if not ended and search.found.judged and not search.found.ran:
         counts = ", ".join(f"{count} {status}" for status, count in search.found.statuses.items())
-        ended = f"no node ran on {target.name} ({counts}), so nothing is known of it"
+        ended = f"no node ran on {target.name} ({counts})"
     return search.found, facts, ended
 
 
@@ -194,7 +194,7 @@ def _search_graphs(
         except TargetDown as error:
             ended = str(error)
     if not ended and not search.found.ran:
-        ended = f"no graph ran on {target.name}, so nothing is known of it"
+        ended = f"no graph ran on {target.name}"
     return search.found, facts, ended
 
 

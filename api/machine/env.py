@@ -20,10 +20,10 @@ class CreateEnvOptions:
     this machine's apt, which only a software Vulkan driver comes from."""
 
     name: Name
-    mirror: Annotated[str | None, Option("The Debian archive to fetch packages from.", metavar="URL")] = None
+    mirror: Annotated[str | None, Option("Debian archive for packages.", metavar="URL")] = None
     software_driver: Annotated[
         bool,
-        Option("Use a software Vulkan driver even where the machine has one.", flags=("--software-driver",)),
+        Option("Use a software Vulkan driver even if the machine has one.", flags=("--software-driver",)),
     ] = False
 
 

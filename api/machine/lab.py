@@ -28,7 +28,7 @@ class LabStatusOptions(LabOptions):
     """Which lab. vulkan: show the Vulkan drivers of this machine as well, see `vulkan_status`."""
 
     vulkan: Annotated[
-        bool, Option("Show the Vulkan drivers of this machine, and what they lack.", flags=("--vulkan",))
+        bool, Option("List the Vulkan drivers of this machine and what they lack.", flags=("--vulkan",))
     ] = False
 
 
@@ -46,7 +46,7 @@ class InstallLabOptions:
     vulkan: Annotated[
         Path | None, Option("Use this machine's Vulkan driver, a GPU's for example.", metavar="ICD.json")
     ] = None
-    mirror: Annotated[str | None, Option("The Debian archive to fetch packages from.", metavar="URL")] = None
+    mirror: Annotated[str | None, Option("Debian archive for packages.", metavar="URL")] = None
     private_compiler: Annotated[
         bool, Option("Fetch a compiler even if this machine has one.", flags=("--private-compiler",))
     ] = False
@@ -57,15 +57,15 @@ class PackLabOptions:
     """Which lab is written to which file. runtimes: those that are packed; empty for all of the lab. software_driver:
     the file holds the software Vulkan driver too."""
 
-    file: Annotated[Path, Option("The file to write.", argument=True, metavar="FILE", folder=False)]
+    file: Annotated[Path, Option("File to write.", argument=True, metavar="FILE", folder=False)]
     folder: Folder = None
     runtimes: Annotated[
         tuple[str, ...],
-        Option("A release to pack; repeat for more.", flags=("--runtime",), default="all that the lab has"),
+        Option("Release to pack; repeat for more.", flags=("--runtime",), default="all in the lab"),
     ] = ()
     software_driver: Annotated[
         bool,
-        Option("Pack the software Vulkan driver too, for machines without a GPU.", flags=("--software-driver",)),
+        Option("Include the software Vulkan driver, for machines without a GPU.", flags=("--software-driver",)),
     ] = False
 
 
@@ -78,7 +78,7 @@ class UnpackLabOptions:
 
 
 def install_lab(options: InstallLabOptions | None = None, *, progress: Progress = SILENT) -> LabStatus:
-    """Install the lab, or complete it: what is there stays. About a minute and 1 GB; no root. Raises LabError."""
+    """Install the lab, or what is missing of it. Takes about a minute and 1 GB; needs no root. Raises LabError."""
     options = options or InstallLabOptions()
     with progress.installing() as step:
         return lab.install(
@@ -122,5 +122,5 @@ def vulkan_status(options: LabOptions | None = None) -> VulkanStatus:
 
 
 def remove_lab(options: LabOptions | None = None) -> int:
-    """End what runs in the lab and delete it. Returns the bytes that were freed. Raises LabError."""
+    """Stop all processes of the lab and delete it. Returns the bytes that were freed. Raises LabError."""
     return lab.remove((options or LabOptions()).folder)

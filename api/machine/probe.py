@@ -37,13 +37,13 @@ class ProbeOptions:
     """Whose claims. out: None for `claims-TARGET.json`. operators: empty for all. each: how many cases of an operator
     version and dtypes are asked about. packed: None packs where nodes are known to be placed as they are alone."""
 
-    target: Annotated[str, Option("Whose provider is asked.", flags=("--target", "-t"), required=True)]
-    out: Annotated[Path | None, Option("The table to write.", default="claims-TARGET.json", metavar="FILE")] = None
+    target: Annotated[str, Option("Target whose provider is probed.", flags=("--target", "-t"), required=True)]
+    out: Annotated[Path | None, Option("Claim table to write.", default="claims-TARGET.json", metavar="FILE")] = None
     operators: Operators = ()
-    each: Annotated[int, Option("Cases of each operator version and dtypes to ask about.", minimum=1)] = 2
-    config: Annotated[Path | None, Option("Another epcheck.toml.")] = None
-    jobs: Annotated[int | None, Option("Workers at most.", flags=("--jobs", "-j"), minimum=1)] = None
-    packed: Annotated[bool | None, Option("Ask about many nodes in one model.", default="where that agrees")] = None
+    each: Annotated[int, Option("Cases to probe per operator version and dtypes.", minimum=1)] = 2
+    config: Annotated[Path | None, Option("Use this epcheck.toml.")] = None
+    jobs: Annotated[int | None, Option("Most workers.", flags=("--jobs", "-j"), minimum=1)] = None
+    packed: Annotated[bool | None, Option("Probe many nodes in one model.", default="if results agree")] = None
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def probe(options: ProbeOptions, *, progress: Progress = SILENT) -> ProbedClaims
         target = resolve(options.target, load_config(options.config), step)
     out = options.out or Path(f"claims-{_plain(target.name)}.json")
     if not out.absolute().parent.is_dir():
-        raise TargetError(f"{out}: its folder does not exist; make it first")
+        raise TargetError(f"{out}: no such folder; create it first")
     packed = target.provider in PACKS_AGREE if options.packed is None else options.packed
     cases = list(probed.samples(suite.cases(options.operators), options.each))
     asked: list[Asked] = []
@@ -111,7 +111,7 @@ def _table(target: Target, facts: Mapping[str, str], asked: list[Asked], packed:
     return Table(
         probed.rows(asked),
         provider=target.provider or "",
-        about="What the provider takes, as it said itself when it was asked: sessions were created and not run.",
+        about="What the provider takes, found by creating sessions without running them.",
         when=_when(facts),
         probed=table.Probed(
             date=datetime.now(UTC).date().isoformat(),

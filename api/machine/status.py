@@ -37,9 +37,7 @@ TRIED = "Relu"
 class StatusOptions:
     """try_targets: start each target that is ready and run one case on it."""
 
-    try_targets: Annotated[
-        bool, Option("Start each target that is ready, and run one case on it.", flags=("--try",))
-    ] = False
+    try_targets: Annotated[bool, Option("Start each ready target and run one case on it.", flags=("--try",))] = False
 
 
 @dataclass(frozen=True)

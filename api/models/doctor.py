@@ -53,10 +53,12 @@ class DoctorOptions:
     nodes in float32. html, json: files that are written. None writes none.
     """
 
-    model: Annotated[Path, Option("An ONNX model; its external data lies beside it.", argument=True)]
+    model: Annotated[Path, Option("An ONNX model, with its external data beside it.", argument=True)]
     target: Candidate = None
-    float16: Annotated[bool, Option("Ask what a float32 model were in float16.", flags=("--float16",))] = False
-    write: Annotated[Path | None, Option("Write the model with the nodes in float32 here.", folder=False)] = None
+    float16: Annotated[bool, Option("Check a float32 model as converted to float16.", flags=("--float16",))] = False
+    write: Annotated[Path | None, Option("Write the model with these nodes in float32 to this file.", folder=False)] = (
+        None
+    )
     feeds: FeedsFile = None
     dims: Dims = field(default_factory=dict)
     seeds: Seeds = SEEDS
@@ -69,7 +71,7 @@ class DoctorOptions:
     seconds: MostSeconds = Limits.seconds
     deadline_s: StepDeadline = DEADLINE_S
     vulkan: Vulkan = None
-    html: Annotated[Path | None, Option("Write the page here. Default: MODEL.doctor.html", folder=False)] = None
+    html: Annotated[Path | None, Option("Write the page to this file. Default: MODEL.doctor.html", folder=False)] = None
     json: JsonFile = None
     own_process: OwnProcess = True
 

@@ -38,14 +38,16 @@ class HarvestOptions:
     models: Annotated[
         tuple[Path, ...], Option("ONNX models, and folders of models.", argument=True, metavar="MODEL...")
     ]
-    out: Annotated[Path, Option("Folder of the cases.", file=False)] = Path("harvested")
+    out: Annotated[Path, Option("Folder for the cases.", file=False)] = Path("harvested")
     target: Annotated[
         str | Target | None,
-        Option("What runs the models.", flags=("--target", "-t"), default="cpu", parse=only_target, many=True),
+        Option("Target that runs the models.", flags=("--target", "-t"), default="cpu", parse=only_target, many=True),
     ] = None
     feeds: FeedsFile = None
     dims: Dims = field(default_factory=dict)
-    seeds: Annotated[tuple[int, ...], Option("Of generated feeds; repeat. Default: 0.", flags=("--seed",))] = (0,)
+    seeds: Annotated[
+        tuple[int, ...], Option("Seed of generated feeds; repeat for more. Default: 0.", flags=("--seed",))
+    ] = (0,)
     deadline_s: StepDeadline = DEADLINE_S
     vulkan: Vulkan = None
     own_process: OwnProcess = True

@@ -17,19 +17,25 @@ Candidate = Annotated[
     Option("Candidate. Default: the best.", flags=("--target", "-t"), parse=only_target, many=True),
 ]
 FeedsFile = Annotated[
-    Path | None, Option("An .npz or a folder of ONNX test data; generated otherwise.", flags=("--feeds",))
+    Path | None, Option("An .npz or a folder of ONNX test data. Default: generated.", flags=("--feeds",))
 ]
 Dims = Annotated[
     Mapping[str, Sequence[int]],
-    Option("Sizes of a dynamic dimension; repeat.", flags=("--dim",), metavar="NAME=SIZE,...", parse=ranges_of,
+    Option("Sizes of a dynamic dimension; repeat for more.", flags=("--dim",), metavar="NAME=SIZE,...", parse=ranges_of,
            many=True),
 ]  # fmt: skip
-Seeds = Annotated[tuple[int, ...], Option("Of generated feeds; repeat. Default: 0 and 1.", flags=("--seed",))]
+Seeds = Annotated[
+    tuple[int, ...], Option("Seed of generated feeds; repeat for more. Default: 0 and 1.", flags=("--seed",))
+]
 OptimisationLevel = Annotated[Level, Option(f"Graph optimisation: {', '.join(LEVELS)}.", parse=level_of)]
-Rtol = Annotated[float | None, Option("Relative error that is allowed, in place of ours.", minimum=0)]
-Atol = Annotated[float | None, Option("Absolute error that is allowed; without --rtol it alone counts.", minimum=0)]
-Snr = Annotated[float | None, Option("Signal to noise in dB that is wanted, in place of ours.")]
-Agreement = Annotated[float | None, Option("Share of equal elements that integer outputs need.", minimum=0, maximum=1)]
-MostSessions = Annotated[int, Option("Sessions at most.", minimum=1)]
-MostSeconds = Annotated[float, Option("Seconds at most.", minimum=1)]
-StepDeadline = Annotated[float, Option("Seconds for each step of a session.", flags=("--timeout",), minimum=1)]
+Rtol = Annotated[float | None, Option("Allowed relative error. Default: derived from the model.", minimum=0)]
+Atol = Annotated[float | None, Option("Allowed absolute error. Without --rtol, the only criterion.", minimum=0)]
+Snr = Annotated[float | None, Option("Required signal-to-noise ratio in dB. Default: derived from the model.")]
+Agreement = Annotated[
+    float | None, Option("Required share of equal elements in integer outputs.", minimum=0, maximum=1)
+]
+MostSessions = Annotated[int, Option("Most sessions.", minimum=1)]
+MostSeconds = Annotated[float, Option("Time limit in seconds.", minimum=1)]
+StepDeadline = Annotated[
+    float, Option("Time limit in seconds for each step of a session.", flags=("--timeout",), minimum=1)
+]

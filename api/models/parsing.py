@@ -14,7 +14,7 @@ def level_of(name: str) -> Level:
     for level in LEVELS:
         if level == name:
             return level
-    raise OptionError(f"there is no level '{name}'; choose one of {', '.join(LEVELS)}")
+    raise OptionError(f"unknown level '{name}'; choose one of {', '.join(LEVELS)}")
 
 
 def sizes_of(texts: Sequence[str]) -> Mapping[str, int]:

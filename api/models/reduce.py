@@ -42,22 +42,28 @@ class ReduceOptions:
 
     model: Annotated[Path, Option("An ONNX model that fails on the target.", argument=True, required=True)] = Path()
     target: Candidate = None
-    baseline: Annotated[str | Target | None, Option("Target that says what is right.", parse=str)] = None
+    baseline: Annotated[str | Target | None, Option("Target with the right results.", parse=str)] = None
     feeds: Annotated[
         Path | Mapping[str, Feed] | None,
-        Option("An .npz or a folder of ONNX test data; generated otherwise.", flags=("--feeds",), parse=Path),
+        Option("An .npz or a folder of ONNX test data. Default: generated.", flags=("--feeds",), parse=Path),
     ] = None
-    seed: Annotated[int, Option("Of generated feeds.")] = 0
+    seed: Annotated[int, Option("Seed of generated feeds.")] = 0
     dims: Annotated[
         Mapping[str, int],
-        Option("A dynamic dimension; repeat.", flags=("--dim",), metavar="NAME=SIZE", parse=sizes_of, many=True),
+        Option(
+            "Size of a dynamic dimension; repeat for more.",
+            flags=("--dim",),
+            metavar="NAME=SIZE",
+            parse=sizes_of,
+            many=True,
+        ),
     ] = field(default_factory=dict)
     level: OptimisationLevel = "all"
     sessions: MostSessions = Limits.sessions
     seconds: MostSeconds = Limits.seconds
     deadline_s: StepDeadline = DEADLINE_S
     vulkan: Vulkan = None
-    out: Annotated[Path | None, Option("The folder that is made.")] = Path("reduced")
+    out: Annotated[Path | None, Option("Folder to write.")] = Path("reduced")
     own_process: OwnProcess = True
 
 
@@ -93,14 +99,14 @@ def _reduce(request: _Request, _say: Callable[[str], None] = SILENT.say) -> Redu
     size = model_file.bytes_of(parsed, path)
     model, _ = feedable.adapted(parsed)
     if asked.baseline is None:
-        raise ReduceError("a baseline must say what is right; name one with --baseline")
+        raise ReduceError("a baseline is required; name one with --baseline")
     inputs = _inputs(options, model)
     feeding = Feeding(inputs=inputs, is_generated=options.feeds is None)
     found = validate_model(
         ValidationRequest(path, asked, feeding, options.level, culprit=False, deadline_s=options.deadline_s)
     )
     if found.status in (RIGHT, UNJUDGED):
-        raise ReduceError(f"there is nothing to reduce: {found.headline}")
+        raise ReduceError(f"nothing to reduce: {found.headline}")
     folder = path.resolve().parent if any(True for _ in model_file.external_tensors(model)) else None
     with ExitStack() as resources:
         candidates, baselines = (

@@ -69,11 +69,11 @@ class ValidateOptions:
         Option("Candidate; repeat for more. Default: the best.", flags=("--target", "-t"), parse=str),
     ] = ()
     baseline: Annotated[
-        str | Target | None, Option("Target to compare with; 'none': the oracle alone judges.", parse=str)
+        str | Target | None, Option("Target to compare with; 'none' for the oracle alone.", parse=str)
     ] = None
     feeds: Annotated[
         Path | None,
-        Option("An .npz or a folder of ONNX test data; of several models a folder with MODEL.npz or MODEL."),
+        Option("An .npz or a folder of ONNX test data; for several models, a folder with MODEL.npz or MODEL."),
     ] = None
     dims: Dims = field(default_factory=dict)
     seeds: Seeds = SEEDS
@@ -82,17 +82,18 @@ class ValidateOptions:
     atol: Atol = None
     snr: Snr = None
     agreement: Agreement = None
-    culprit: Annotated[bool, Option("Look for the node at fault.")] = True
-    advice: Annotated[bool, Option("Try what would place the nodes that are not on the provider.")] = True
+    culprit: Annotated[bool, Option("Find the wrong nodes.")] = True
+    advice: Annotated[bool, Option("Try changes that would place the remaining nodes on the provider.")] = True
     deadline_s: StepDeadline = DEADLINE_S
     speed: Annotated[bool, Option("Measure latency, memory and the slowest nodes of both targets.")] = False
     vulkan: Vulkan = None
     own_process: OwnProcess = True
-    config: Annotated[Path | None, Option("Another epcheck.toml; its [validate] has the limits.", folder=False)] = None
+    config: Annotated[Path | None, Option("Use this epcheck.toml; its [validate] has the limits.", folder=False)] = None
     html: Annotated[
-        Path | None, Option("Write the page here. Default: MODEL.validation.html, or validation.html.", folder=False)
+        Path | None,
+        Option("Write the page to this file. Default: MODEL.validation.html, or validation.html.", folder=False),
     ] = None
-    json: Annotated[Path | None, Option("Write everything as JSON here.", folder=False)] = None
+    json: Annotated[Path | None, Option("Write the full result as JSON to this file.", folder=False)] = None
     junit: JUnitFile = None
     sarif: Annotated[Path | None, Option("Write SARIF 2.1.0, for code scanning.", metavar="FILE", folder=False)] = None
     markdown: MarkdownFile = None

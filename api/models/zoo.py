@@ -31,9 +31,9 @@ ALL = "all"
 class WriteZooOptions:
     """Which architecture or export, and where. seed: of the feeds' random numbers."""
 
-    name: Annotated[str, Option(f"An architecture or an export; '{ALL}': every architecture.", argument=True)]
-    out: Annotated[Path, Option("The folder; each model gets one of its own inside it.")]
-    seed: Annotated[int, Option("Of the feeds' random numbers.", minimum=0)] = 0
+    name: Annotated[str, Option(f"Architecture or export; '{ALL}' for every architecture.", argument=True)]
+    out: Annotated[Path, Option("Output folder, with one subfolder per model.")]
+    seed: Annotated[int, Option("Seed of the random feeds.", minimum=0)] = 0
 
 
 def architectures() -> tuple[Architecture, ...]:

@@ -40,23 +40,21 @@ class BisectOptions:
     run's, or the best of this machine. releases: see `epcheck.conformance.releases.series.choose`. patterns: narrow the
     failures of runs. expected: take deviations that are expected as well."""
 
-    cases: Annotated[
-        tuple[str, ...], Option("Case ids; a run's folder or file stands for its failures.", argument=True)
-    ]
+    cases: Annotated[tuple[str, ...], Option("Case ids, or a run folder or file for all its failures.", argument=True)]
     target: Annotated[
         str | None,
-        Option("dml, cpu, or a table of epcheck.toml.", flags=("--target", "-t"), default="the run's, or the best"),
+        Option("dml, cpu, or a target of epcheck.toml.", flags=("--target", "-t"), default="the run's, or the best"),
     ] = None
     releases: Annotated[
-        str, Option("A..B, A.., ..B, or a list A,B,C.", metavar="A..B", default="all that can be installed")
+        str, Option("A..B, A.., ..B, or a list A,B,C.", metavar="A..B", default="all installable releases")
     ] = ""
     patterns: Annotated[
-        tuple[str, ...], Option("Of a run, only these failures: a glob or substring; repeat for more.", flags=("-k",))
+        tuple[str, ...], Option("For a run: only these failures (glob or substring); repeat for more.", flags=("-k",))
     ] = ()
-    expected: Annotated[bool, Option("Of a run, the expected deviations as well.", flags=("--expected",))] = False
+    expected: Annotated[bool, Option("For a run: include expected deviations.", flags=("--expected",))] = False
     vulkan: Vulkan = None
-    config: Annotated[Path | None, Option("Another epcheck.toml.")] = None
-    jobs: Annotated[int | None, Option("Workers at most.", flags=("--jobs", "-j"), minimum=1)] = None
+    config: Annotated[Path | None, Option("Use this epcheck.toml.")] = None
+    jobs: Annotated[int | None, Option("Most workers.", flags=("--jobs", "-j"), minimum=1)] = None
     json: JsonFile = None
 
 
@@ -126,14 +124,14 @@ def _case_ids(options: BisectOptions) -> tuple[tuple[str, ...], str | None]:
         readings = FAILING if options.expected else (FAILURE, FLAKY)
         failing = [row.case_id for row in compared.rows if row.reading in readings]
         if not failing:
-            raise StoreError(f"{argument}: has no failure of {compared.target}; name a case instead")
+            raise StoreError(f"{argument}: no failure of {compared.target}; name a case instead")
         matching = [case_id for case_id in failing if _matches(case_id, options.patterns)]
         if not matching:
             raise SelectionError(f"{argument}: none of its {len(failing)} failures matches -k")
         case_ids += matching
         target = target or compared.target
     if not case_ids:
-        raise SelectionError("name a case, as `epcheck list` prints it, or a run")
+        raise SelectionError("name a case of `epcheck list`, or a run")
     return tuple(dict.fromkeys(case_ids)), target
 
 

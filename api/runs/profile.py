@@ -27,7 +27,7 @@ class ProfileOptions:
 
     target: Annotated[str, Option("The target whose profile is written.", argument=True, metavar="TARGET")] = "dml"
     out: Annotated[Path | None, Option("The file of the profile.", metavar="FILE", folder=False)] = None
-    config: Annotated[Path | None, Option("Another epcheck.toml.")] = None
+    config: Annotated[Path | None, Option("Use this epcheck.toml.")] = None
 
 
 @dataclass(frozen=True)

@@ -25,14 +25,19 @@ class ReportOptions:
     run: Annotated[
         Path | None, Option("A run's folder.", argument=True, default="the latest under --root", file=False)
     ] = None
-    root: Annotated[Path, Option("Where runs are kept.")] = reports.DEFAULT_ROOT
+    root: Annotated[Path, Option("Parent folder of run folders.")] = reports.DEFAULT_ROOT
     html: Annotated[
         Path | None,
-        Option("The page.", metavar="FILE", folder=False, default="report.html in the run's folder, without others"),
+        Option(
+            "Write the page to this file.",
+            metavar="FILE",
+            folder=False,
+            default="report.html in the run folder, if no other output is named",
+        ),
     ] = None
     junit: JUnitFile = None
     json: Annotated[Path | None, Option("Write one JSON document.", metavar="FILE", folder=False)] = None
-    parquet: Annotated[bool, Option("Make outcomes.parquet again, of an unfinished run too.", flags=("--parquet",))] = (
+    parquet: Annotated[bool, Option("Rewrite outcomes.parquet, also for an unfinished run.", flags=("--parquet",))] = (
         False
     )
     ort_conformance: Annotated[
@@ -42,15 +47,15 @@ class ReportOptions:
         ),
     ] = None  # fmt: skip
     markdown: Annotated[
-        Path | None, Option("Write Markdown, for the summary of a CI step.", metavar="FILE", folder=False)
+        Path | None, Option("Write Markdown for the summary of a CI step.", metavar="FILE", folder=False)
     ] = None
     badge: Annotated[Path | None, Option("Write a badge, an SVG image.", metavar="FILE", folder=False)] = None
     annotations: AnnotationsFile = None
     store: Annotated[
-        Path | None, Option("Compare with the runs of this store, not with those beside it.", file=False)
+        Path | None, Option("Compare with the runs of this store, not with those in the same folder.", file=False)
     ] = None
     strict: Annotated[
-        bool, Option("In JUnit XML, an expectation that no longer fails is a failure.", flags=("--strict",))
+        bool, Option("In JUnit XML, count expectations that no longer fail as failures.", flags=("--strict",))
     ] = False
 
 

@@ -21,7 +21,7 @@ class SiteOptions:
         Path | None,
         Option("A store.", argument=True, metavar="STORE", default="EPCHECK_STORE, or epcheck-store", file=False),
     ] = None
-    out: Annotated[Path, Option("The folder of the site.", metavar="DIR", file=False)] = Path("site")
+    out: Annotated[Path, Option("Folder for the site.", metavar="DIR", file=False)] = Path("site")
 
 
 def site(options: SiteOptions | None = None) -> Site:
@@ -34,6 +34,6 @@ def site(options: SiteOptions | None = None) -> Site:
     found = site_of(open_store(store))
     if not found.cells:
         why = f" ({found.problems[0]})" if found.problems else ""
-        raise StoreError(f"{store}: has no record to make a site of{why}; add runs with: epcheck store add RUN")
+        raise StoreError(f"{store}: no records for a site{why}; add runs with: epcheck store add RUN")
     write_site(found, options.out)
     return found

@@ -16,7 +16,7 @@ from epcheck.reports.store.maintenance import Added, Pruned
 from epcheck.reports.store.run_file import FileProblem
 from epcheck.reports.store.store import Store, default_store, open_store
 
-DryRun = Annotated[bool, Option("Only say what would be done.", flags=("--dry-run",))]
+DryRun = Annotated[bool, Option("Dry run: only print what would be done.", flags=("--dry-run",))]
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class AddToStoreOptions:
     """Which runs are added. paths: folders of runs, Parquet files, stores."""
 
     paths: Annotated[
-        tuple[Path, ...], Option("Folders of runs, Parquet files, stores.", argument=True, metavar="PATH...")
+        tuple[Path, ...], Option("Run folders, Parquet files or stores.", argument=True, metavar="PATH...")
     ]
     store: StoreFolder = None
     dry_run: DryRun = False
@@ -42,11 +42,9 @@ class PruneStoreOptions:
     """Which runs are removed. older_than: days since they started. keep: how many of each provider and adapter stay."""
 
     store: StoreFolder = None
-    older_than: Annotated[
-        int | None, Option("Remove what started so many days ago, or before.", metavar="DAYS", minimum=0)
-    ] = None
+    older_than: Annotated[int | None, Option("Remove runs older than N days.", metavar="DAYS", minimum=0)] = None
     keep: Annotated[
-        int | None, Option("Remove all but the newest N of each provider and adapter.", metavar="N", minimum=1)
+        int | None, Option("Keep only the newest N runs per provider and adapter.", metavar="N", minimum=1)
     ] = None
     dry_run: DryRun = False
 
@@ -105,7 +103,7 @@ def prune_store(options: PruneStoreOptions) -> PrunedStore:
     Raises StoreError, also when the options do not say what to remove.
     """
     if options.older_than is None and options.keep is None:
-        raise StoreError("say what to remove: --older-than DAYS, --keep N, or both")
+        raise StoreError("nothing to remove; pass --older-than DAYS, --keep N, or both")
     opened = open_store(_folder(options.store))
     now = datetime.now(UTC)
     pruned = maintenance.prune(opened, now, options.older_than, options.keep, dry_run=options.dry_run)

@@ -29,12 +29,12 @@ class TrendOptions:
     most: lines of a kind in the Markdown."""
 
     store: Annotated[Path | None, Option("A store.", default="EPCHECK_STORE, or epcheck-store")] = None
-    since: Annotated[str, Option("Only nights from this day on.", metavar="YYYY-MM-DD")] = ""
-    most: Annotated[int, Option("List at most so many of a kind.", flags=("--most",), minimum=1)] = 20
+    since: Annotated[str, Option("Only nights from this day on (YYYY-MM-DD).", metavar="YYYY-MM-DD")] = ""
+    most: Annotated[int, Option("List at most N entries per section.", flags=("--most",), minimum=1)] = 20
     html: HtmlFile = None
     markdown: MarkdownFile = None
     json: JsonFile = None
-    root: Annotated[Path, Option("Where run folders are: the page links to the reports in them.")] = DEFAULT_ROOT
+    root: Annotated[Path, Option("Parent folder of run folders; the page links to their reports.")] = DEFAULT_ROOT
 
 
 def trend(options: TrendOptions | None = None) -> Trend:
@@ -44,7 +44,7 @@ def trend(options: TrendOptions | None = None) -> Trend:
     """
     options = options or TrendOptions()
     if options.since and not _DAY.fullmatch(options.since):
-        raise StoreError(f"--since {options.since}: is not a day; write it as 2026-11-21")
+        raise StoreError(f"--since {options.since}: not a date; write YYYY-MM-DD, for example 2026-11-21")
     opened = open_store(options.store or default_store())
     found = trends.trend(opened, group_of, options.since)
     if options.json:

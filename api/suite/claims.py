@@ -29,8 +29,8 @@ class RefreshClaimsOptions:
     source: Annotated[
         str, Option("docs/OperatorKernels.md of an ONNX Runtime release: a file or a URL.", argument=True)
     ] = documentation.SOURCE
-    provider: Annotated[str, Option("Whose table.")] = PROVIDERS[0]
-    out: Annotated[Path | None, Option("The table to write.", default="the one in use")] = None
+    provider: Annotated[str, Option("Provider whose table is refreshed.")] = PROVIDERS[0]
+    out: Annotated[Path | None, Option("Claim table to write.", default="the one in use")] = None
 
 
 @dataclass(frozen=True)
@@ -77,20 +77,20 @@ def claims_table(provider: str) -> Claims:
 
 
 def _no_table(provider: str) -> ClaimsError:
-    return ClaimsError(f"provider '{provider}' has no claim table; there is one of {', '.join(PROVIDERS)}")
+    return ClaimsError(f"provider '{provider}' has no claim table; choose one of {', '.join(PROVIDERS)}")
 
 
 def _read(source: str) -> str:
     if "://" not in source:
         return Path(source).read_text(encoding="utf-8")
     if not source.startswith(("https://", "http://")):
-        raise DocumentationError(f"'{source}' is no address of a page; give a file, http or https")
+        raise DocumentationError(f"'{source}' is neither a file nor an http(s) URL")
     try:
         with urllib.request.urlopen(source, timeout=TIMEOUT_S) as response:
             return str(response.read().decode("utf-8"))
     except (OSError, ValueError, HTTPException) as error:
         why = getattr(error, "reason", "") or error
         raise DocumentationError(
-            f"{source} cannot be read ({getattr(why, 'strerror', '') or why}); without network give the file instead: "
+            f"{source} cannot be read ({getattr(why, 'strerror', '') or why}); without network, name this file: "
             "docs/OperatorKernels.md of an ONNX Runtime checkout"
         ) from None

@@ -63,14 +63,14 @@ class CoverageOptions:
 
     run: Annotated[
         Path | None,
-        Option("A run's folder: what it says of each claim, not only whether there is a case.", flags=("--run",)),
+        Option("A run folder: also show its results for each claim.", flags=("--run",)),
     ] = None
     target: Annotated[
-        str | None, Option("Whose claims. Default: of the run's candidate.", flags=("--target", "-t"))
+        str | None, Option("Target whose claims are listed. Default: the run's candidate.", flags=("--target", "-t"))
     ] = None
-    provider: Annotated[str | None, Option("Whose claims, by the provider's name.")] = None
+    provider: Annotated[str | None, Option("Provider whose claims are listed, by name.")] = None
     claims: Annotated[Path | None, Option("A claim table.", metavar="FILE")] = None
-    config: Annotated[Path | None, Option("Another epcheck.toml.")] = None
+    config: Annotated[Path | None, Option("Use this epcheck.toml.")] = None
     json: Annotated[Path | None, Option("Write every claim as JSON.", metavar="FILE")] = None
 
 
@@ -120,7 +120,7 @@ def separations(operators: Sequence[str] = ()) -> Iterator[Separation]:
     known = registry.all_operators()
     for name in operators:
         if name not in known:
-            raise suite.SelectionError(f"unknown operator '{name}'; `epcheck list operators` prints all")
+            raise suite.SelectionError(f"unknown operator '{name}'. `epcheck list operators` prints all.")
     return separation.separations([known[name] for name in operators or known])
 
 

@@ -39,11 +39,11 @@ class DirectMLOptions:
     """Which DirectML is called, and what it is asked. operators: those whose borders are looked for; empty for all."""
 
     target: Annotated[str, Option("directml, or directml@RELEASE.", flags=("--target", "-t"))] = DIRECTML
-    borders: Annotated[
-        bool, Option("Also ask of every operator what it takes and what it refuses.", flags=("--borders",))
-    ] = False
-    operators: Annotated[tuple[str, ...], Option("With --borders: a DirectML operator, SLICE1.", flags=("--op",))] = ()
-    json: Annotated[Path | None, Option("Write all that was found as JSON.", metavar="FILE")] = None
+    borders: Annotated[bool, Option("Also probe what every operator takes and refuses.", flags=("--borders",))] = False
+    operators: Annotated[
+        tuple[str, ...], Option("With --borders: a DirectML operator, for example SLICE1.", flags=("--op",))
+    ] = ()
+    json: Annotated[Path | None, Option("Write the full result as JSON.", metavar="FILE")] = None
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def directml(options: DirectMLOptions | None = None) -> DirectMLResult:
     options = options or DirectMLOptions()
     known = [name.removeprefix("DML_").removesuffix("_OPERATOR_DESC") for name in operators()]
     if unknown := [name for name in options.operators if name not in known]:
-        raise TargetError(f"unknown DirectML operator '{unknown[0]}'; one is called SLICE1")
+        raise TargetError(f"unknown DirectML operator '{unknown[0]}'; write for example SLICE1")
     target = resolve(options.target)
     if not target.calls_directml:
         raise TargetError(f"target '{options.target}' does not call DirectML directly; 'directml' does")

@@ -82,7 +82,7 @@ def refuse_early(options: RunOptions) -> None:
     for specification in (*options.targets, *baseline):
         described(specification, config)
     if options.vulkan and not options.vulkan.is_file():
-        raise TargetError(f"there is no Vulkan driver {options.vulkan}; name the driver's ICD file (JSON)")
+        raise TargetError(f"no such Vulkan driver: {options.vulkan}; name the driver's ICD file (JSON)")
 
 
 class _Here:
@@ -180,7 +180,7 @@ def _below(candidates: Sequence[Target]) -> dict[str, Target]:
     """What explains the failures of each candidate that has DirectML's provider. Raises TargetError where none has."""
     found = {target.name: direct_of(target) for target in candidates if target.provider == DML}
     if not found:
-        raise TargetError("--explain calls DirectML for the failures of its provider; no candidate is one")
+        raise TargetError("--explain needs a candidate with DirectML's provider")
     return found
 
 
@@ -220,11 +220,11 @@ def _cluster(options: RunOptions, progress: Progress) -> AbstractContextManager[
     if options.trace:
         raise ClusterError("--trace measures this machine; leave out --scheduler")
     if options.explain:
-        raise ClusterError("--explain calls DirectML on this machine; leave out --scheduler")
+        raise ClusterError("--explain runs on this machine; leave out --scheduler")
     if options.variants:
-        raise ClusterError("--variants runs cases in other ways on this machine; leave out --scheduler")
+        raise ClusterError("--variants runs on this machine; leave out --scheduler")
     if not options.targets:
-        raise ClusterError("a cluster does not choose the candidate; name one with --target")
+        raise ClusterError("--scheduler needs --target")
     try:
         from epcheck.conformance.cluster import cluster
     except ModuleNotFoundError as error:

@@ -24,20 +24,20 @@ class ExpectOptions:
     """Which failures of which run, and why they are tolerated. patterns: empty takes all of them. when: names of facts
     (`condition.NAMES`) that have to be as in the run for the entries to apply."""
 
-    run: Annotated[Path, Option("A run's folder, its file in a store, or 'latest'.", flags=("--from",), metavar="RUN")]
-    reason: Annotated[str, Option("Why these failures are tolerated for now.")]
-    file: Annotated[Path, Option("The TOML file of expectations.", folder=False)] = DEFAULT_FILE
-    link: Annotated[str, Option("Where they are discussed.")] = ""
-    target: Annotated[str | None, Option("Which target of the run, where it has several.")] = None
+    run: Annotated[Path, Option("A run folder, its file in a store, or 'latest'.", flags=("--from",), metavar="RUN")]
+    reason: Annotated[str, Option("Why these failures are expected.")]
+    file: Annotated[Path, Option("TOML file of expectations.", folder=False)] = DEFAULT_FILE
+    link: Annotated[str, Option("Link to an issue.")] = ""
+    target: Annotated[str | None, Option("Target of the run, if it has several.")] = None
     patterns: Annotated[
         tuple[str, ...],
-        Option("Only failures of these cases: a glob or substring; repeat for more.", flags=("-k",)),
+        Option("Only failures of these cases (glob or substring); repeat for more.", flags=("-k",)),
     ] = ()
     when: Annotated[
         tuple[str, ...],
         Option(f"Only where this fact is as in the run: {', '.join(condition.NAMES)}; repeat.", metavar="FACT"),
     ] = ()
-    write: Annotated[bool, Option("Change the file. Without it, the diff is only shown.", flags=("--write",))] = False
+    write: Annotated[bool, Option("Write the file. Without it, only show the diff.", flags=("--write",))] = False
 
 
 @dataclass(frozen=True)

@@ -58,20 +58,22 @@ _OF_RUN = Group(
 @dataclass(frozen=True)
 class NightlyOptions:
     """What to run, and what to compare it with. run: without targets, the best of this machine, as in a run. store:
-    None for EPCHECK_STORE or `epcheck-store`. out: where the night's files are written; None for the run's folder.
+    None for EPCHECK_STORE or `epcheck-store`. out: where the night's files are written; None for the run folder.
     against: a run's folder or file; None for the last good run of each target's class in the store. fuzz_minutes,
     fuzz_graph_minutes: None for no search. fuzz_out: what a night found in it, the next one replays first."""
 
     run: Annotated[RunOptions, _OF_RUN]
-    store: Annotated[Path | None, Option("Where runs are kept, and looked for.", default="epcheck-store")] = None
-    out: Annotated[Path | None, Option("Where the night's files go.", default="the run's folder")] = None
-    against: Annotated[Path | None, Option("Compare with this run, not with the last good one.", metavar="RUN")] = None
+    store: Annotated[Path | None, Option("Store for the runs, and for the last good one.", default="epcheck-store")] = (
+        None
+    )
+    out: Annotated[Path | None, Option("Folder for the night's files.", default="the run folder")] = None
+    against: Annotated[Path | None, Option("Compare with this run instead of the last good one.", metavar="RUN")] = None
     factor: Factor = drift.FACTOR
-    fuzz_minutes: Annotated[
-        float | None, Option("Search for faults that no case shows, so long for each target.", minimum=0.01)
+    fuzz_minutes: Annotated[float | None, Option("Fuzz single nodes for this long per target.", minimum=0.01)] = None
+    fuzz_graph_minutes: Annotated[
+        float | None, Option("Fuzz graphs of several nodes for this long per target.", minimum=0.01)
     ] = None
-    fuzz_graph_minutes: Annotated[float | None, Option("The same for graphs of several nodes.", minimum=0.01)] = None
-    fuzz_out: Annotated[Path, Option("Folder of the searches' examples and faults.", file=False)] = Path("epcheck-fuzz")
+    fuzz_out: Annotated[Path, Option("Folder for fuzzing examples and faults.", file=False)] = Path("epcheck-fuzz")
 
 
 @dataclass(frozen=True)

@@ -54,10 +54,10 @@ class ReplayOptions:
 
     folder: Annotated[Path, Option("A folder with model.onnx and test_data_set_0/input_0.pb, ...", argument=True)]
     targets: Annotated[tuple[str, ...], Option("Candidate; repeat for more.", flags=("--target", "-t"))] = ()
-    baseline: Annotated[str | None, Option("Target to compare with; 'none': the files alone.")] = None
-    exact: Annotated[bool, Option("Floating-point outputs must be equal, too.", flags=("--exact",))] = False
+    baseline: Annotated[str | None, Option("Target to compare with; 'none' for the files alone.")] = None
+    exact: Annotated[bool, Option("Floating-point outputs must also match exactly.", flags=("--exact",))] = False
     variant: Annotated[
-        str, Option("Run it in this way, too, as level=all. Default: the folder's.", metavar="AXIS=VALUE")
+        str, Option("Also run this variant, for example level=all. Default: the folder's.", metavar="AXIS=VALUE")
     ] = ""
     own_process: OwnProcess = True
 
@@ -269,7 +269,7 @@ def _output(at: int, name: str, value: Array, exact: bool, bounds: Bounds | None
 
 def _truth_of_baseline(built: BuiltCase, baseline: Target | None) -> dict[str, Array]:
     if baseline is None:
-        raise ModelFileError(f"'{built.case.sample}' has no output_0.pb: name a baseline that says what is right")
+        raise ModelFileError(f"'{built.case.sample}' has no output_0.pb: name a baseline with --baseline")
     outcome = ask(baseline, prepared_case.of(built))
     if outcome.kind != DONE:
         why = f"the baseline '{baseline.name}' {outcome.kind}: {outcome.message}"

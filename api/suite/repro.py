@@ -36,14 +36,14 @@ class ReproOptions:
     records of a run name it (`level=all`); empty for the ordinary one. source: the folder of a harvested case;
     None for any other."""
 
-    case_id: Annotated[str, Option("A case id, as `epcheck list` and the report print it.", argument=True)]
+    case_id: Annotated[str, Option("A case id, as in `epcheck list` and the report.", argument=True)]
     target: Annotated[
         str | None,
-        Option("Have the script use this target's provider and options.", flags=("--target", "-t")),
+        Option("Use this target's provider and options in the script.", flags=("--target", "-t")),
     ] = None
-    variant: Annotated[str, Option("Run it in this way of the target, as level=all.", metavar="AXIS=VALUE")] = ""
-    out: Annotated[Path, Option("Where the folder is made.")] = Path("repro")
-    source: Annotated[Path | None, Option("The folder of a harvested case.", metavar="FOLDER")] = None
+    variant: Annotated[str, Option("Use this variant of the target, for example level=all.", metavar="AXIS=VALUE")] = ""
+    out: Annotated[Path, Option("Folder to write.")] = Path("repro")
+    source: Annotated[Path | None, Option("Folder of a harvested case.", metavar="FOLDER")] = None
 
 
 def repro(options: ReproOptions) -> Path:
@@ -99,9 +99,7 @@ def _target(options: ReproOptions) -> Target | None:
         return None
     ((target,), _) = stream.choose((options.target,) if options.target else (), "none")
     if target.arguments[:1] != ("onnxruntime",):
-        raise ReproError(
-            f"target '{target.name}' runs no sessions of ONNX Runtime, which is all that the script can do"
-        )
+        raise ReproError(f"target '{target.name}' does not run ONNX Runtime sessions, which the script needs")
     return variant_of(target, options.variant) if options.variant else target
 
 

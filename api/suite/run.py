@@ -49,7 +49,7 @@ def run(options: RunOptions, *, progress: Progress = SILENT, workers: IdleWorker
     anything ran, and StoreError also when the disk is full: what was recorded is kept, and can be resumed.
     """
     if options.trace and not options.trace.absolute().parent.is_dir():
-        raise StoreError(f"{options.trace}: its folder does not exist; make it before the run")
+        raise StoreError(f"{options.trace}: no such folder; create it first")
     folder = _folder_to_resume(options)
     interrupted = None if folder is None else reports.read_run(folder)
     if interrupted is not None:
@@ -89,7 +89,7 @@ class _Selected:
         share = Share(len(whole), digest_of(case.id for case in whole))
         if options.shard is None:
             if options.balance:
-                raise ShardError("--balance tells how shards are cut; name one too, for example --shard 1/4")
+                raise ShardError("--balance needs --shard, for example --shard 1/4")
             return cls(whole, whole, share)
         index, count = options.shard.index, options.shard.count
         shards = shard.cut(whole, count, _seconds(options.balance) if options.balance else {})
@@ -220,8 +220,8 @@ def _check_same_shard(run: Run, share: Share) -> None:
     """Refuse to go on with a shard that holds other cases now. Raises StoreError."""
     if run.share and run.share.cut != share.cut:
         raise StoreError(
-            f"run {run.run_id}: its shard {run.share.index}/{run.share.count} cannot be cut again as it was: the suite "
-            f"or the run given to --balance has changed; start a new run"
+            f"run {run.run_id}: its shard {run.share.index}/{run.share.count} cannot be reproduced: the suite "
+            f"or the --balance run has changed; start a new run"
         )
 
 
@@ -232,7 +232,7 @@ def _check_same_candidates(run: Run, facts: Facts, may_differ: Collection[str]) 
         if different:
             raise StoreError(
                 f"run {run.run_id}: target '{name}' has changed since the run was started: "
-                f"{target_facts.tell_apart(different)}; start a new run, or say {target_facts.allowing(different)}"
+                f"{target_facts.tell_apart(different)}; start a new run, or pass {target_facts.allowing(different)}"
             )
 
 

@@ -46,51 +46,58 @@ class RunOptions:
     operators: Operators = ()
     dtypes: Dtypes = ()
     patterns: Annotated[tuple[str, ...], Option("Glob or substring of case ids; repeat for more.", flags=("-k",))] = ()
-    limit: Annotated[int | None, Option("Run at most N cases.", minimum=1)] = None
+    limit: Annotated[int | None, Option("Stop after N cases.", minimum=1)] = None
     source: CaseSource = Source.SUITE
     thin: Thin = False
-    whole: Annotated[bool, Option("The whole suite in its order, without a thin pass first.", flags=("--whole",))] = (
+    whole: Annotated[bool, Option("Run all cases in suite order, without a thin pass first.", flags=("--whole",))] = (
         False
     )
     explain: Annotated[
         bool,
-        Option("Call DirectML directly for every failure of its provider, to place blame.", flags=("--explain",)),
+        Option(
+            "Call DirectML directly for every failure, to find whether the provider or DirectML is wrong.",
+            flags=("--explain",),
+        ),
     ] = False
     variants: Variants = ()
-    expect: Annotated[tuple[Path, ...], Option("A further TOML file of expectations.")] = ()
+    expect: Annotated[tuple[Path, ...], Option("Additional TOML file of expectations.")] = ()
     claims: Annotated[
         tuple[Path, ...], Option("A claim table of a candidate's provider; `epcheck probe` makes one.", metavar="FILE")
     ] = ()
     strict: Strict = False
     max_flaky: MaxFlaky = None
-    reference: Annotated[bool, Option("Ask onnx.reference about every case, too.")] = True
+    reference: Annotated[bool, Option("Also run onnx.reference on every case.")] = True
     root: Root = DEFAULT_ROOT
     resume: Annotated[
         Path | str | None,
         Option("Resume an interrupted run, with its original selection.", metavar="RUN|latest", parse=str),
     ] = None
     vulkan: Vulkan = None
-    config: Annotated[Path | None, Option("Another epcheck.toml.")] = None
+    config: Annotated[Path | None, Option("Use this epcheck.toml.")] = None
     jobs: Annotated[
         int | None,
-        Option("Workers per target. Default: one per core; on a GPU, measured.", flags=("--jobs", "-j"), minimum=1),
+        Option(
+            "Workers per target. Default: one per core; on a GPU, chosen automatically.",
+            flags=("--jobs", "-j"),
+            minimum=1,
+        ),
     ] = None
-    pack: Annotated[bool, Option("Let cases share sessions; the verdicts are the same without.")] = True
-    cache: Annotated[bool, Option("Reuse prepared cases and baseline results of earlier runs.")] = True
+    pack: Annotated[bool, Option("Run several cases in one session; verdicts do not change.")] = True
+    cache: Annotated[bool, Option("Reuse models and baseline results from earlier runs.")] = True
     shard: Annotated[
         Shard | None,
         Option("Run the Kth of N parts; `epcheck merge` joins them.", metavar="K/N", parse=Shard.parse),
     ] = None
     balance: Annotated[
-        Path | None, Option("With --shard: equal shards by this run's times, not by count.", metavar="RUN")
+        Path | None, Option("With --shard: balance shards by this run's times, not by count.", metavar="RUN")
     ] = None
     scheduler: Annotated[str | None, Option("Run on the machines of a Dask cluster.", metavar="tcp://HOST:PORT")] = None
     store: Annotated[
-        Path | None, Option("Compare with the runs of this store, not with those under --root.", file=False)
+        Path | None, Option("Compare with the runs of this store instead of those under --root.", file=False)
     ] = None
     trace: Annotated[
         Path | None,
-        Option("Write where the time went: a trace for ui.perfetto.dev, and sums.", metavar="FILE"),
+        Option("Write a time trace for ui.perfetto.dev, and print totals.", metavar="FILE"),
     ] = None
     may_differ: Annotated[
         tuple[str, ...],

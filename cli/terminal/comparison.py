@@ -110,7 +110,7 @@ def _groups(difference: Difference, kind: str, most: int, words: Wording) -> Ite
         if command := format_bisect(difference, group):
             yield text(f"  since which release: {command}")
     if len(groups) > most:
-        yield text(f"… and {len(groups) - most:,} more groups that are {words.names[groups[0].kind]}")
+        yield text(f"… and {len(groups) - most:,} more groups of cases: {words.names[groups[0].kind]}")
 
 
 def _drifts(difference: Difference) -> Iterator[Text]:

@@ -61,7 +61,7 @@ class TerminalProgress:
         reading = (record.reading, COLOURS[record.reading])
         self._terminal.print(reading, f" {record.case_id} ({record.status}): {reason}")
         if len(self._causes) == SHOWN_FAILURES:
-            self._terminal.print("further failures are counted; the report has them")
+            self._terminal.print("further failures are counted only; see the report")
 
     @contextmanager
     def installing(self) -> Iterator[LabProgress]:

@@ -42,7 +42,7 @@ class ProgressLog:
         counted = f"{done:,} of {self._planned:,} cases"
         left = self._planned - done
         if left <= 0:
-            return f"{counted}, {failures}; the reports are being written"
+            return f"{counted}, {failures}; writing reports"
         elapsed = self._clock() - self._started
         rate = self._new / elapsed if elapsed > 0 else 0.0
         speed = f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}"

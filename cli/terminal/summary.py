@@ -63,11 +63,11 @@ def show(terminal: Terminal, result: RunResult) -> None:
         terminal.print(f"{whose}{since.sentence}")
     terminal.print(reports.headline(run, result.summary), style="bold")
     if result.too_flaky:
-        terminal.print("The flaky cases fail this run: --max-flaky says how many are tolerated.")
+        terminal.print("Flaky cases fail this run. --max-flaky N allows N.")
     if result.strict and result.summary.by_reading.get(FIXED):
-        terminal.print("Expectations that no longer fail fail a strict run: take them out.")
+        terminal.print("--strict: remove the expectations that no longer fail.")
     if run.status != "complete":
-        terminal.print(f"Take it up again with: epcheck run --resume {folder}")
+        terminal.print(f"Resume with: epcheck run --resume {folder}")
     terminal.print(f"Report: {folder / 'report.html'}")
 
 

@@ -66,4 +66,4 @@ def brief(words: str, most: int = MESSAGE) -> str:
     shown = printable(shortened(words))
     if len(shown) <= most:
         return shown
-    return f"{shown[:most]} … ({len(words)} characters; the page, and --json FILE, have all)"
+    return f"{shown[:most]} … ({len(words)} characters; full text: the page, or --json FILE)"

@@ -11,7 +11,7 @@ from epcheck.cli.terminal.terminal import Table, Terminal
 def show(terminal: Terminal, trace: Path) -> None:
     """The sums of a trace. trace: the file that `epcheck run --trace` has written."""
     sums = json.loads(trace.read_text(encoding="utf-8"))["otherData"]
-    table = Table("Seconds of workers")
+    table = Table("Worker time, s")
     workers = sums["workers"]
     columns = tuple(dict.fromkeys(column for of in workers.values() for column in of))
     table.add_column("target")
@@ -21,8 +21,8 @@ def show(terminal: Terminal, trace: Path) -> None:
         table.add_row(target, *(_number(of[column]) for column in columns))
     terminal.print_table(table)
     runner = ", ".join(f"{phase} {seconds:.1f}" for phase, seconds in sums["runner"].items())
-    terminal.print(f"Seconds of the runner: {runner}")
-    terminal.print(f"Trace: {trace} (ui.perfetto.dev shows it)")
+    terminal.print(f"Runner time, s: {runner}")
+    terminal.print(f"Trace: {trace} (open it in ui.perfetto.dev)")
 
 
 def _number(value: float) -> str:

@@ -90,7 +90,7 @@ def opened() -> Iterator[Cache]:
     """The user's cache, to look at or to clear. Raises CacheError when there is none, and when it fails."""
     path = default_path()
     if path is None:
-        raise CacheError(f"there is no cache: {FOLDER} is off")
+        raise CacheError(f"no cache: {FOLDER} is off")
     with contextlib.closing(Cache(path)) as kept:
         if not kept.trouble:
             yield kept
@@ -232,7 +232,7 @@ class Cache:
 
     def _give_up(self, error: Exception) -> None:
         busy = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY
-        advice = "another process keeps it" if busy else f"delete it, or set {FOLDER} to another folder or to off"
+        advice = "another process uses it" if busy else f"delete it, or set {FOLDER} to another folder or to off"
         self.trouble = f"the cache {self.path} cannot be used: {error}; {advice}"
         if self._file is not None:
             with contextlib.suppress(sqlite3.Error):

@@ -123,7 +123,7 @@ class Cluster:
         """Start the targets on all nodes, and hear what they are."""
         nodes = self._nodes
         asked = {submit(self._client, o, (), [at]): (o, at) for o in self.orders for at in nodes.fit(o)}
-        silent = {order.candidate: f"none has answered within {START_S:g} s" for order in self.orders}
+        silent = {order.candidate: f"none has responded within {START_S:g} s" for order in self.orders}
         until = time.monotonic() + START_S
         while asked and time.monotonic() < until:
             time.sleep(LOOK_S / 10)

@@ -57,18 +57,18 @@ def asking() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise ClusterError(f"the Dask scheduler is lost: {type(error).__name__}: {words_of(error)}") from error
+        raise ClusterError(f"lost the Dask scheduler: {type(error).__name__}: {words_of(error)}") from error
 
 
 @contextmanager
 def connected(scheduler: str) -> Iterator[Client]:
     """A client of the scheduler. Raises ClusterError."""
     if not re.fullmatch(r"(tcp|tls|wss?)://[^/\s]+:\d+", scheduler):
-        raise ClusterError(f"'{scheduler}' is no address of a Dask scheduler; write for example tcp://host:8786")
+        raise ClusterError(f"'{scheduler}' is not the address of a Dask scheduler; write for example tcp://host:8786")
     try:
         client = Client(scheduler, timeout=CONNECT_S, set_as_default=False, name="epcheck")
     except (OSError, TimeoutError, ValueError) as error:
-        raise ClusterError(f"the Dask scheduler '{scheduler}' does not answer: {words_of(error)}") from error
+        raise ClusterError(f"no response from the Dask scheduler '{scheduler}': {words_of(error)}") from error
     with client:
         yield client
 

@@ -103,7 +103,7 @@ class Dispatch:
         if self._given_up:
             few = ", ".join(self._given_up[:3]) + (", …" if len(self._given_up) > 3 else "")
             cases = "1 case is" if len(self._given_up) == 1 else f"{len(self._given_up)} cases are"
-            raise ClusterError(f"{cases} not recorded, because every machine that took it alone was lost: {few}")
+            raise ClusterError(f"{cases} not recorded, because every machine that ran them was lost: {few}")
 
     def _chunks(self, order: Order) -> deque[Chunk]:
         cases = [case for case in self._cases if (order.candidate, case.id) not in self._done]
@@ -207,4 +207,4 @@ class Dispatch:
         while self._client.status == "connecting" and time.monotonic() < until:
             time.sleep(LOOK_S / 10)
         if self._client.status != "running":
-            raise ClusterError("the Dask scheduler is lost")
+            raise ClusterError("lost the Dask scheduler")

@@ -115,7 +115,7 @@ class Nodes:
         if different:
             return (
                 f"its '{name}' is not what other machines have: {tell_apart(different)}; give its target and resource "
-                f"another name, or say {allowing(different)}"
+                f"another name, or pass {allowing(different)}"
             )
         for target, facts in result.facts.items():
             known = reported if target == name else self._oracles.setdefault(target, [])

@@ -62,8 +62,8 @@ def breaks(bound: Bound, expected: Array, got: Array, exact: Array, allowed: Arr
 def rule(bound: Bound, max_abs: float) -> str:
     """What the bound demands of each element, in words. max_abs: the largest absolute error in an output."""
     if isinstance(bound, Exact):
-        return "must equal the truth exactly"
+        return "must match exactly"
     if isinstance(bound, Ulp):
-        return f"must be within {bound.bound:g} ULP of the truth ({source_text(bound.citations)})"
-    near = "; it lies on no rounding boundary within float32 error" if max_abs == 1 else ""
+        return f"must be within {bound.bound:g} ULP ({source_text(bound.citations)})"
+    near = "; it is off by one quantisation step, and not a rounding tie" if max_abs == 1 else ""
     return f"must be the exactly rounded value{near}"

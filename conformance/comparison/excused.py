@@ -110,6 +110,6 @@ def in_words(entries: tuple[Excused, ...]) -> str:
     """`Y: 3 of 64 elements are up to 5,210 ULP off, where 4 ULP are asked; the floor that applies is ...`."""
     return "; ".join(
         f"{e.output}: {e.elements:,} of {e.total:,} elements are up to {e.max_ulp:,.0f} ULP from the truth, beyond the "
-        f"{e.bound:g} ULP that are asked for; the floor that applies is {e.allowed:.3g} ({e.floor})"
+        f"{e.bound:g} ULP allowed, but within {e.allowed:.3g} absolute ({e.floor})"
         for e in entries
     )

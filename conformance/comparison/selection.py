@@ -59,9 +59,9 @@ def _why_not_selected(
 ) -> str:
     axis, length = truth.axis, truth.data.shape[truth.axis]
     if ((indices < 0) | (indices >= length)).any():
-        return f"an index lies outside the axis of length {length}"
+        return f"an index is outside the axis of length {length}"
     if not same(np.take_along_axis(truth.data, indices, axis), values).all():
-        return "a value is not the element at its index"
+        return "a value differs from the element at its index"
     if (np.diff(np.sort(indices, axis=axis), axis=axis) == 0).any():
         return "an index is selected twice"
     if same(right_values, values).all():

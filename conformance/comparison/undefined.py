@@ -10,7 +10,7 @@ from epcheck.conformance.records.opinion import Difference
 from epcheck.generators.array import Array
 from epcheck.generators.truth import Bound, Output, Ulp, Undefined
 
-MOVED = "any other must be an element of an input or 0"
+MOVED = "every undefined element must be 0 or an element of an input"
 
 
 def difference(expected: Output, undefined: Undefined, got: Array) -> Difference | None:
@@ -26,7 +26,7 @@ def difference(expected: Output, undefined: Undefined, got: Array) -> Difference
     truth = np.ravel(expected.value)
     found = WrongElements(expected.name, expected.value)
     found.add(0, np.ravel(wrong), truth, np.ravel(got), truth)
-    defined = f"each that is defined {rule(expected.bound, found.max_abs)}"
+    defined = f"each defined element {rule(expected.bound, found.max_abs)}"
     return found.difference(defined if undefined.among is None else f"{defined}, and {MOVED}")
 
 

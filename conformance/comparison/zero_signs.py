@@ -34,4 +34,4 @@ def wrong(expected: Array, got: Array, where: Array) -> Array:
 def rule(output: Output) -> str:
     """What an output demands of the signs of its zeros, in words."""
     assert output.zeros is not None
-    return f"a zero must have the sign of the truth ({output.zeros.source})"
+    return f"a zero must have the expected sign ({output.zeros.source})"

@@ -115,7 +115,7 @@ class DirectMLClient:
             result = session_result(answer.header)
             outputs = {name: array.copy() for name, array in protocol.decode(answer.header, answer.body)}
         except (KeyError, TypeError, ValueError, OverflowError, MemoryError) as error:
-            malformed = f"its worker sent a malformed answer: {error!r}"
+            malformed = f"its worker sent a malformed response: {error!r}"
             self.worker.lose(malformed)
             raise WorkerLostError(malformed) from error
         if result.failed:

@@ -34,7 +34,7 @@ def read(path: Path, decode: Callable[[str], Example]) -> list[Example]:
         try:
             found.append(decode(line))
         except DocumentError as error:
-            raise ExamplesError(f"{path}, line {number}: {error}; mend or delete the line") from None
+            raise ExamplesError(f"{path}, line {number}: {error}; correct or delete the line") from None
     return found
 
 

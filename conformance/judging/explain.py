@@ -51,9 +51,9 @@ def words(direct: Direct) -> str:
         case terms.LOWERING:
             return f"{name} is right, so the provider's lowering is to blame"
         case terms.BELOW:
-            return f"{name} fails alike, so DirectML or the driver is to blame: {message}"
+            return f"{name} fails the same way, so DirectML or the driver is to blame: {message}"
         case terms.UNSUPPORTED:
             return f"{name} does not take such an operator, so the provider should not call it: {message}"
         case terms.DIFFERENTLY:
-            return f"{name} fails too, but otherwise ({direct.opinion.status}): {message}"
-    return f"{name} does not tell: {message}"
+            return f"{name} fails differently ({direct.opinion.status}): {message}"
+    return f"{name} gives no explanation: {message}"

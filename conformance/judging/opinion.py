@@ -107,7 +107,7 @@ def _status(
     if outcome.kind == FAILED:
         message = condense(outcome.message)
         if outcome.stage == FEED:
-            return terms.SKIPPED, f"not run, because a feed cannot be given to it: {message}", ()
+            return terms.SKIPPED, f"not run: a feed cannot be passed to the session: {message}", ()
         if UNPLACED.search(message):
             return terms.UNPLACED, message, ()
         return (terms.PASS if prepared.must_be_refused or prepared.may_be_refused else terms.REFUSED), message, ()
@@ -123,12 +123,12 @@ def _status(
     if wrong := compare.differences(truth, outcome.outputs, accuracy):
         return terms.MISMATCH, "; ".join(f"{d.output}: {d.reason}" for d in wrong), wrong
     if unasked := sorted(outcome.outputs.keys() - set(prepared.outputs)):
-        return terms.MISMATCH, f"it gives outputs that the model does not have: {', '.join(unasked)}", ()
+        return terms.MISMATCH, f"unknown outputs: {', '.join(unasked)}", ()
     if outcome.unwritten:
         names = ", ".join(outcome.unwritten)
-        return terms.MISMATCH, f"the provider does not write {names}: a buffer keeps what it held before", ()
+        return terms.MISMATCH, f"the provider does not write {names}: the buffer keeps its old content", ()
     if outcome.repeat_differs:
-        return terms.FLAKY, f"a second run of the same session gives another {', '.join(outcome.repeat_differs)}", ()
+        return terms.FLAKY, f"a second run of the same session changes {', '.join(outcome.repeat_differs)}", ()
     return terms.PASS, "", ()
 
 

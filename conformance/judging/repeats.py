@@ -112,7 +112,7 @@ def unsteady(prepared: PreparedCase, target: Target, attempts: Attempts) -> Opin
     judged = [opinion(prepared, target, outcome) for outcome in attempts.in_order()]
     worst = next((o for o in judged if o.status != terms.PASS), judged[0])
     status = attempts.status()
-    how = "what it answers depends on what ran before" if status == terms.ORDER_DEPENDENT else "its answer changes"
+    how = "the result depends on earlier runs" if status == terms.ORDER_DEPENDENT else "the result changes between runs"
     statuses = ", ".join(o.status for o in judged[:3])
     if attempts.alone:
         statuses += f"; alone {', '.join(o.status for o in judged[3:])}"

@@ -26,7 +26,7 @@ COMPARED = (terms.PASS, terms.MISMATCH, terms.REFUSED)
 """Statuses of the ordinary way with which those of variants are compared."""
 
 NOT_PLACED_EITHER = "the provider does not take the node"
-ENDS = "the ordinary way has no steady answer"
+ENDS = "the plain run has no stable result"
 LEFT_OUT = "no node is left at this level"
 BROKEN = tuple(f"{Axis.CONTEXT}={how}" for how in (STALE, DAMAGED))
 
@@ -75,8 +75,8 @@ def compare(
     if judged.status in (terms.REFUSED, terms.UNPLACED) or answer == bits:
         return VariantResult(name, terms.SAME)
     if judged.status == terms.PASS:
-        return VariantResult(name, terms.CLOSE, "other bits, right as well")
-    return VariantResult(name, terms.DIFFERS, f"wrong in another way: {message}", judged)
+        return VariantResult(name, terms.CLOSE, "different bits, also right")
+    return VariantResult(name, terms.DIFFERS, f"wrong differently: {message}", judged)
 
 
 def _of_broken(name: str, outcome: Outcome, judged: Opinion, as_ordinarily: bool) -> VariantResult:
@@ -85,9 +85,9 @@ def _of_broken(name: str, outcome: Outcome, judged: Opinion, as_ordinarily: bool
     if judged.status in (terms.REFUSED, terms.UNPLACED):
         return VariantResult(name, terms.SAME, f"refused: {judged.message}")
     if judged.status == terms.PASS:
-        return VariantResult(name, terms.CLOSE, "accepted, and the answer is right")
+        return VariantResult(name, terms.CLOSE, "accepted, and the result is right")
     if as_ordinarily:
-        return VariantResult(name, terms.CLOSE, "accepted, and the answer is that of the ordinary way")
+        return VariantResult(name, terms.CLOSE, "accepted, and the result is that of the plain run")
     accepted = "accepted, and " if outcome.kind == DONE else ""
     return VariantResult(name, terms.DIFFERS, accepted + _words(judged), judged)
 
@@ -96,7 +96,7 @@ def _words(judged: Opinion) -> str:
     """What a variant does, in words."""
     match judged.status:
         case terms.PASS:
-            return "gives the true result"
+            return "is right"
         case terms.REFUSED:
             return f"refuses at {judged.stage}: {judged.message}"
         case terms.UNPLACED:
@@ -116,7 +116,7 @@ def judged(evidence: Evidence) -> Evidence:
         known = ordinary(evidence.expectations)
         return evidence if known == evidence.expectations else msgspec.structs.replace(evidence, expectations=known)
     does = "right" if candidate.status == terms.PASS else "not taken"
-    message = f"{does} as it is run ordinarily, and not the same in another way: {how}"
+    message = f"{does} in the plain run, but differs when run another way: {how}"
     changed = replace(candidate, status=terms.VARIANT_DEPENDENT, message=message)
     return msgspec.structs.replace(evidence, candidate=changed)
 

@@ -101,7 +101,7 @@ def verdict(prepared: PreparedCase, target: Target, evidence: Evidence) -> Recor
         status=candidate.status,
         blame=row.blame,
         reading=reading,
-        reason=wording.reason(evidence, prepared.must_be_refused, gap),
+        reason=wording.reason(evidence, prepared, gap),
         claimed=claimed,
         expectation=expectation.as_expected() if expectation else None,
         direct=evidence.direct,

@@ -53,7 +53,7 @@ def install(
     wanted = [runtime(version) for version in runtimes]
     config = Config(vulkan=str(vulkan.expanduser().absolute()) if vulkan else None)
     if config.vulkan and not Path(config.vulkan).is_file():
-        raise LabError(f"there is no Vulkan driver {config.vulkan}; name the driver's ICD file (JSON)")
+        raise LabError(f"no such Vulkan driver: {config.vulkan}; name the driver's ICD file (JSON)")
     if system_wine:
         found = wine.find_system_wine()
         config = Config(str(found.loader), str(found.server), config.vulkan)

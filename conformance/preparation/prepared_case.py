@@ -116,7 +116,7 @@ def prepare(case: Case) -> PreparedCase | UnbuiltCase:
         prepared = of(case.build())
         if prepared.size_bytes > MOST_BYTES:
             why = f"the case has {_mebibytes(prepared.size_bytes)} of model, inputs and outputs"
-            return UnbuiltCase(case, f"{why}; {_mebibytes(MOST_BYTES)} are the most: make its tensors smaller", "")
+            return UnbuiltCase(case, f"{why}; {_mebibytes(MOST_BYTES)} is the limit: make its tensors smaller", "")
         return prepared
     except Exception as error:
         why = " ".join(f"the case cannot be built: {type(error).__name__}: {error}".split())

@@ -163,7 +163,7 @@ class PreparerPool:
             case ProcessExited(returncode=code):
                 self._give_up(preparer, preparer.killed_because or describe_exit(code))
             case _:
-                self._give_up(preparer, "it answered what nobody asked")
+                self._give_up(preparer, "it sent an unexpected response")
 
     def _decode(self, preparer: WorkerProcess, body: bytes) -> list[Any]:
         """The rows of an answer; none where it is not one of what the preparer was given."""

@@ -84,7 +84,7 @@ def loads(text: str, source: str) -> ProviderProfile:
     except (ValueError, RecursionError) as error:
         raise ProfileError(f"{source} is not valid JSON: {error}") from None
     if not isinstance(document, dict):
-        raise ProfileError(f"{source} is no provider profile: it is not an object")
+        raise ProfileError(f"{source} is not a provider profile: it is not an object")
     version = document.get("schema_version")
     if type(version) is int and version > SCHEMA_VERSION:
         raise ProfileError(
@@ -94,9 +94,7 @@ def loads(text: str, source: str) -> ProviderProfile:
         return from_json(document)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         what = f"it has no {error}" if isinstance(error, KeyError) else str(error)
-        raise ProfileError(
-            f"{source} is no provider profile: {what}; epcheck profile schema prints what one has"
-        ) from None
+        raise ProfileError(f"{source} is not a provider profile: {what}; see epcheck profile schema") from None
 
 
 def from_json(document: Mapping[str, Any]) -> ProviderProfile:
@@ -192,5 +190,5 @@ def _when(number: int, fields: Mapping[str, Any]) -> Condition:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
+        raise TypeError(f"{value!r} is not text")
     return value

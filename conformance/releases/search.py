@@ -104,7 +104,7 @@ def conclude(count: int, tried: Mapping[int, Trial], left_out: Collection[int] =
         return Conclusion(_UNCHANGED[tried[max(tried)].state], min(tried), max(tried))
     before, since = change
     skipped = tuple(index for index in range(before + 1, since) if index in left_out or index in tried)
-    assert len(skipped) == since - before - 1, "the search is not over"
+    assert len(skipped) == since - before - 1, "the search is not finished"
     assert since < count
     return Conclusion(_CHANGED[tried[since].state], before, since, skipped)
 

@@ -161,7 +161,7 @@ def _checked(name: str, wanted: str) -> str:
     try:
         _version(name)
     except InvalidVersion:
-        raise ReleaseError(f"'{name}' is no release; {example}") from None
+        raise ReleaseError(f"'{name}' is not a release; {example}") from None
     return name
 
 

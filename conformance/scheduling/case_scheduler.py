@@ -160,7 +160,7 @@ class CaseScheduler:
             if self._failing[target.name].isdisjoint(incident.cases):
                 count, first = len(incident.cases), incident.cases[0]
                 yield (
-                    f"{target.name}: a session of {count} cases failed and none of them does alone "
+                    f"{target.name}: a session of {count} cases failed, but no case fails alone "
                     f"({first} and {count - 1} more): {incident.why}"
                 )
 

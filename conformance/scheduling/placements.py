@@ -72,8 +72,8 @@ class _Asked:
             self._turn(False)
         if self.pool.facts.get("assignment") != "recorded":
             raise TargetError(
-                f"target '{self._target.name}': its runtime ({self.pool.facts.get('onnxruntime', 'unknown')}) keeps no "
-                f"record of where nodes go, so it cannot be asked; take onnxruntime 1.24 or later"
+                f"target '{self._target.name}': its runtime ({self.pool.facts.get('onnxruntime', 'unknown')}) does not "
+                f"record node placement, so it cannot be probed; use onnxruntime 1.24 or later"
             )
         for prepared in cases:
             self._submit(prepared, PLACE_ONLY + prepared.shell if prepared.graph else b"")

@@ -50,7 +50,7 @@ class Shard:
         """The shard of a text like `3/16`. Raises ShardError."""
         found = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
         if not found or not 1 <= int(found[1]) <= int(found[2]):
-            raise ShardError(f"shard '{text}' does not exist; write for example 3/16, from 1/16 to 16/16")
+            raise ShardError(f"shard '{text}' is not valid; write for example 3/16, from 1/16 to 16/16")
         return cls(int(found[1]), int(found[2]))
 
 

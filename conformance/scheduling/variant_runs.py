@@ -104,7 +104,9 @@ class VariantRuns:
             return result if judged is None else replace(result, opinion=replace(judged, attempts=2))
         opinions = [variants.judge(self._prepared, target, outcome) for outcome in (first, second)]
         statuses = f"{opinions[0].status}, alone {opinions[1].status}"
-        return VariantResult(target.variant, terms.UNSTEADY, f"its answer changes ({statuses})", opinions[1])
+        return VariantResult(
+            target.variant, terms.UNSTEADY, f"the result changes between runs ({statuses})", opinions[1]
+        )
 
     def _compared(self, target: Target, ordinary: Way, outcome: Outcome) -> VariantResult:
         judged = variants.judge(self._prepared, target, outcome)

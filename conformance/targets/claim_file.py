@@ -69,6 +69,6 @@ def unused(target: Target, facts: Mapping[str, str]) -> str:
         return ""
     where = condition.parse(target.claims.when)
     return (
-        f"{target.name}: the claim table of {target.provider} holds where {where}, which is not so here; so nothing "
-        f"counts as promised, and what is declined or refused is noted; `epcheck probe -t {target.name}` makes one"
+        f"{target.name}: the claim table of {target.provider} applies where {where}, which differs here; no claim "
+        f"counts, and declined or refused cases are noted; make a table with: epcheck probe -t {target.name}"
     )

@@ -166,7 +166,7 @@ def parse(table: object) -> Condition:
     """The condition of a TOML table, name -> pattern or list of patterns. Raises ConditionError."""
     example = 'when = { vendor = "0x10de", driver = ">=580,<600" }'
     if not isinstance(table, dict):
-        raise ConditionError(f"'when' is no table; write for example {example}")
+        raise ConditionError(f"'when' is not a table; write for example {example}")
     if not table:
         raise ConditionError(f"'when' is empty; write for example {example}, or leave it out")
     return Condition(tuple((name, _patterns(name, value)) for name, value in table.items()))
@@ -210,7 +210,7 @@ def _patterns(name: str, value: object) -> tuple[str, ...]:
     patterns = tuple(pattern for pattern in listed if isinstance(pattern, str))
     if not patterns or len(patterns) < len(listed):
         raise ConditionError(
-            f"'{name}' of 'when' is no text and no list of texts; write for example {name} = {json.dumps(example)}"
+            f"'{name}' of 'when' is neither text nor a list of texts; write for example {name} = {json.dumps(example)}"
         )
     for pattern in patterns:
         if not kind.is_valid(pattern):

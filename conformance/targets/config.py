@@ -97,7 +97,7 @@ def refuse_reserved(where: str, name: str) -> None:
     """Raise TargetError for a table that would be another target than its name says."""
     if is_reserved(name):
         base = f' that has base = "{name}"' if name.partition("@")[0] in BUILT_IN else ""
-        raise TargetError(f"{where}: '{name}' means another target already; write a table of a name of its own{base}")
+        raise TargetError(f"{where}: '{name}' is the name of another target; rename this table{base}")
 
 
 def _check_validate(where: str, table: object) -> None:
@@ -159,9 +159,7 @@ def _check_folders(where: str, folders: Sequence[object]) -> None:
 def _check_float32_precision(where: str, stated: Mapping[str, object]) -> None:
     example = 'float32_precision = { format = "float16", source = "https://..." }'
     if stated.keys() != {"format", "source"} or not str(stated["source"]).strip():
-        raise TargetError(
-            f"{where}: 'float32_precision' says what float32 is computed in, and who says so; write {example}"
-        )
+        raise TargetError(f"{where}: 'float32_precision' needs format and source; write {example}")
     if stated["format"] not in FORMATS:
         raise TargetError(
             f"{where}: 'float32_precision' is '{stated['format']}'; float32 may be computed in {', '.join(FORMATS)}"

@@ -82,7 +82,7 @@ def _entry(own: dict[str, Any], link: str, file_when: dict[str, Any], where: str
         when = _condition({**file_when, **own.get("when", {})}, where)
     for name in ("case", "status", "reason"):
         if not str(entry.get(name, "")).strip():
-            raise ExpectationError(f"{where}: '{name}' is missing; every expectation says which case, what and why")
+            raise ExpectationError(f"{where}: '{name}' is missing; an expectation needs case, status and reason")
     for name, value in entry.items():
         if not isinstance(value, FIELDS[name]) or isinstance(value, bool):
             raise ExpectationError(f"{where}: '{name}' has the wrong type, {type(value).__name__}")
@@ -167,7 +167,7 @@ def baseline(
     failure has an id that would cover other cases.
     """
     if not tolerance.reason.strip():
-        raise ExpectationError("an expectation needs a reason; say with --reason why these failures are tolerated")
+        raise ExpectationError("an expectation needs a reason; give one with --reason")
     known = expectation.applicable(parse(existing, source), facts or {})
     new = [found for found in failures if not is_expected(found, known)]
     ids: dict[str, set[str]] = {}
@@ -176,9 +176,7 @@ def baseline(
     by_entry: dict[tuple[str, str], list[str]] = {}
     odd = next((found.case_id for found in new if not expectation.is_case_id(found.case_id)), None)
     if odd is not None:
-        raise ExpectationError(
-            f"'{odd}' is no case id, and an expectation of it would cover other cases; choose others with -k"
-        )
+        raise ExpectationError(f"'{odd}' is not a case id, and would cover other cases as a glob; choose cases with -k")
     for found in sorted(new, key=lambda found: (found.case_id, found.status)):
         by_entry.setdefault((expectation.head(found.case_id), found.status), []).append(found.case_id)
     texts = [existing.rstrip() + "\n"] if existing.strip() else []

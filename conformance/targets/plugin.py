@@ -51,7 +51,7 @@ class Plugin:
         name, _, provider = text.partition("#")
         if is_library(name):
             if not Path(name).is_file():
-                raise TargetError(f"target '{PREFIX}{text}': there is no library at '{name}'")
+                raise TargetError(f"target '{PREFIX}{text}': no such file: {name}")
             return cls(library=str(Path(name).absolute()), provider=provider)
         if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", name):
             raise TargetError(
@@ -97,11 +97,9 @@ def provider_of(name: str, plugin: Plugin, command: Sequence[str], environment: 
     try:
         done = run_process(line, timeout=DESCRIBE_S, env=environment)
     except subprocess.TimeoutExpired:
-        raise TargetError(
-            f"target '{name}': the library did not say within {DESCRIBE_S:g} s which provider it holds"
-        ) from None
+        raise TargetError(f"target '{name}': the library did not name its provider within {DESCRIBE_S:g} s") from None
     except OSError as error:
-        raise TargetError(f"target '{name}': its interpreter cannot be started: {error}") from None
+        raise TargetError(f"target '{name}': its interpreter does not start: {error}") from None
     try:
         described = json.loads(done.stdout.strip().splitlines()[-1])
         provider, trouble = str(described["provider"]), str(described["trouble"])

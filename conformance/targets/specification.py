@@ -110,7 +110,7 @@ def resolve(
         return Target("reference", (sys.executable,), ("reference",), window=32, jobs=0, forks=True)
     known = ", ".join([*BUILT_IN, *tables])
     raise TargetError(
-        f"unknown target '{specification}'; there are: {known}, NAME@RELEASE, python:module:function, "
+        f"unknown target '{specification}'. Known targets: {known}, NAME@RELEASE, python:module:function, "
         f"ep:PACKAGE, and the path of a Python interpreter"
     )
 
@@ -119,7 +119,7 @@ def _name_and_release(specification: str) -> tuple[str, str]:
     """`dml@1.20.1` in its two parts, the second empty where there is none. Raises TargetError for no release."""
     name, at, version = specification.partition("@")
     if at and not re.fullmatch(r"(windowsml-)?\d+(\.\d+)*\w*" if name in NEED_LAB else r"\d+(\.\d+)*\w*", version):
-        raise TargetError(f"target '{specification}': '{version}' is no release; write for example {name}@1.20.1")
+        raise TargetError(f"target '{specification}': '{version}' is not a release; write for example {name}@1.20.1")
     return name, version
 
 
@@ -248,7 +248,7 @@ def _function(specification: str) -> Target:
 
 def _interpreter(name: str, path: str, provider: str) -> Target:
     if not Path(path).is_file():
-        raise TargetError(f"target '{name}': there is no interpreter at '{path}'")
+        raise TargetError(f"target '{name}': no such interpreter: {path}")
     strict = provider != CPU
     jobs = MEASURED if provider == DML else int(strict)
     return Target(
@@ -260,7 +260,7 @@ def _interpreter(name: str, path: str, provider: str) -> Target:
 def _plugin(name: str, plugin: Plugin, path: str, variables: Mapping[str, str] | None = None) -> Target:
     """variables: what of the environment is set for it."""
     if not Path(path).is_file():
-        raise TargetError(f"target '{name}': there is no interpreter at '{path}'")
+        raise TargetError(f"target '{name}': no such interpreter: {path}")
     environment = {**os.environ, **variables} if variables else None
     provider = provider_of(name, plugin, (path,), environment)
     return Target(

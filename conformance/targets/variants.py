@@ -75,7 +75,7 @@ def _parse_axis(word: str) -> Axis:
         return Axis(word)
     except ValueError:
         axes = ", ".join(Axis)
-        raise VariantError(f"--variants: there is no axis '{word}'; write some of {axes}, with commas") from None
+        raise VariantError(f"--variants: unknown axis '{word}'; write some of {axes}, with commas") from None
 
 
 def variants_of(candidates: Iterable[Target], axes: Sequence[Axis]) -> dict[str, Variants]:
@@ -102,9 +102,9 @@ def variant_of(target: Target, text: str) -> Target:
         axis = Axis(word)
     except ValueError:
         axes = ", ".join(Axis)
-        raise TargetError(f"there is no variant '{text}'; write AXIS=VALUE with an axis of {axes}") from None
+        raise TargetError(f"unknown variant '{text}'; write AXIS=VALUE with an axis of {axes}") from None
     if why := why_none(target, axis):
-        raise TargetError(f"there is no variant '{text}': {why}")
+        raise TargetError(f"unknown variant '{text}': {why}")
     variants = {variant.variant: variant for variant in _along(target, axis)}
     if (name := f"{axis}={value}") not in variants:
         raise TargetError(f"target '{target.name}' has no variant '{text}'; it has {', '.join(variants)}")

@@ -68,7 +68,7 @@ def _check_text(message: Any) -> None:
             elif field.type == FieldDescriptor.TYPE_STRING:
                 for text in [value] if isinstance(value, str | bytes) else value:
                     if isinstance(text, bytes):
-                        raise _ComplaintError(f"a {field.name} of {message.DESCRIPTOR.name} is no text: {text[:40]!r}")
+                        raise _ComplaintError(f"a {field.name} of {message.DESCRIPTOR.name} is not text: {text[:40]!r}")
 
 
 def _check_tensor(tensor: TensorProto) -> None:
@@ -79,13 +79,13 @@ def _check_tensor(tensor: TensorProto) -> None:
         raise _ComplaintError(f"{where} has the dimensions {_listed(tensor.dims)}")
     count = math.prod(int(size) for size in tensor.dims)
     if count > MOST_ELEMENTS:
-        raise _ComplaintError(f"{where} has the dimensions {_listed(tensor.dims)}, more than anything can hold")
+        raise _ComplaintError(f"{where} has the dimensions {_listed(tensor.dims)}, which is too large")
     if tensor.data_type not in _NAMES or not tensor.data_type:
         raise _ComplaintError(f"{where} has the element type {tensor.data_type}, which ONNX does not have")
     if tensor.data_location == TensorProto.EXTERNAL:
         return  # whose place is checked where it is read
     if tensor.HasField("segment"):
-        raise _ComplaintError(f"{where} is a segment of another, which nobody reads")
+        raise _ComplaintError(f"{where} is a segment of another, which is not supported")
     name = _NAMES[tensor.data_type]
     if tensor.HasField("raw_data") and name != "STRING":
         wanted, found, what = -(-count * _bits(name) // 8), len(tensor.raw_data), "bytes"

@@ -76,15 +76,15 @@ def parse(path: Path) -> onnx.ModelProto:
         try:
             model = onnx.load_model_from_string(_read(path))
         except DecodeError:
-            raise ModelFileError(f"'{path}' is no ONNX model: its bytes cannot be parsed") from None
+            raise ModelFileError(f"'{path}' is not an ONNX model: its bytes cannot be parsed") from None
     if not model.graph.node:
-        raise ModelFileError(f"'{path}' is no ONNX model: its graph has no node")
+        raise ModelFileError(f"'{path}' is not an ONNX model: its graph has no node")
     names = Counter(node.name for node in model.graph.node if node.name)
     if names and (most := names.most_common(1)[0])[1] > 1:
-        raise ModelFileError(f"'{path}' is no model that ONNX Runtime loads: {most[1]} nodes of its graph are called "
+        raise ModelFileError(f"'{path}' is not loadable by ONNX Runtime: {most[1]} nodes of its graph are called "
                              f"{most[0]!r}; give each a name of its own")  # fmt: skip
     if why := complaint(model, _tensors(model)):
-        raise ModelFileError(f"'{path}' is no valid ONNX model: {why}")
+        raise ModelFileError(f"'{path}' is not a valid ONNX model: {why}")
     return model
 
 
@@ -144,27 +144,29 @@ def load_tensor(path: Path) -> Array:
     try:
         tensor = onnx.load_tensor_from_string(content)
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
-            raise ModelFileError(f"'{path}' keeps its data in another file, which test data must not")
+            raise ModelFileError(f"'{path}' has external data, which test data must not have")
         if any(dim < 0 for dim in tensor.dims):
             raise ValueError(f"its dimensions are {list(tensor.dims)}")
         array: Array = numpy_helper.to_array(tensor)
     except ModelFileError:
         raise
     except (DecodeError, ValueError, TypeError, KeyError) as error:
-        raise ModelFileError(f"'{path}' is no valid tensor: {error}") from None
+        raise ModelFileError(f"'{path}' is not a valid tensor: {error}") from None
     if array.dtype.kind not in "biufc" or array.dtype.isbuiltin != 1:
-        raise ModelFileError(f"'{path}' holds {onnx.TensorProto.DataType.Name(tensor.data_type)}, which cannot be sent")
+        raise ModelFileError(
+            f"'{path}' holds {onnx.TensorProto.DataType.Name(tensor.data_type)}, which is not supported"
+        )
     return array
 
 
 def _read(path: Path, offset: int = 0, length: int | None = None) -> bytes:
     try:
         if not path.is_file():  # opening a pipe would wait for ever
-            raise ModelFileError(f"'{path}' is {'not a regular file' if path.exists() else 'not there'}")
+            raise ModelFileError(f"not a regular file: {path}" if path.exists() else f"no such file: {path}")
         size = path.stat().st_size
         wanted = size - offset if length is None else length
         if wanted > MAX_BYTES:
-            raise ModelFileError(f"'{path}' has {size} bytes; at most {MAX_BYTES} can be read")
+            raise ModelFileError(f"'{path}' has {size} bytes; the limit is {MAX_BYTES}")
         with path.open("rb") as file:
             file.seek(offset)
             return file.read(wanted)
@@ -199,13 +201,13 @@ def _locate_data(tensor: onnx.TensorProto, model: Path) -> DataLocation:
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location, folder = entries.get("location", ""), model.parent.resolve()
     if not location or "\0" in location or "\\" in location or ":" in location or location.startswith("/"):
-        raise ModelFileError(f"{where} has its data at '{location}', which is no path inside the model's folder")
+        raise ModelFileError(f"{where} has its data at '{location}', which is not a path inside the model's folder")
     try:
         file = (folder / location).resolve()
         if not file.is_relative_to(folder):
             raise ModelFileError(f"{where} has its data at '{location}', outside the model's folder")
         if not file.is_file():
-            raise ModelFileError(f"{where} has its data at '{location}', where there is no file")
+            raise ModelFileError(f"{where} has its data at '{location}', but there is no such file")
         rest = file.stat().st_size
     except (OSError, RuntimeError):  # a name that is too long; links in a circle, until Python 3.13
         raise ModelFileError(f"{where} has its data at '{location[:80]}', where no file can be") from None

@@ -128,7 +128,7 @@ class WorkerClient:
         try:
             self._process = self._processes.take(self.target, self.events)
         except (OSError, ValueError) as error:
-            raise TargetDown(f"target '{self.target.name}': its interpreter cannot be started: {error}") from error
+            raise TargetDown(f"target '{self.target.name}': its interpreter does not start: {error}") from error
         return True
 
     def send(self, name: str, frame: list[bytes]) -> None:
@@ -211,18 +211,18 @@ class WorkerClient:
         if process is None:
             return None
         if not self.is_ready and now - process.started > self.target.startup_s:
-            process.kill(f"no answer within {self.target.startup_s:g} s of starting")
+            process.kill(f"no response within {self.target.startup_s:g} s of starting")
         elif self.busy_s(now) > self.deadline_s:
             self._overtaxed = True
-            process.kill(f"no answer within the deadline of {self.deadline_s:g} s")
+            process.kill(f"no response within the deadline of {self.deadline_s:g} s")
             return self.lose(process.killed_because, TIMED_OUT)
         elif self.stalled_s < self.deadline_s and self.idle_s(now) > self.stalled_s:
-            process.kill(f"no answer, and no CPU time used for {self.stalled_s:g} s")
+            process.kill(f"no response, and no CPU time used for {self.stalled_s:g} s")
             return self.lose(process.killed_because, TIMED_OUT)
         elif (resident := process.resident_bytes()) > self.memory_bytes:
             self._overtaxed = True
             took, bound = resident // MEBIBYTE, self.memory_bytes // MEBIBYTE
-            process.kill(f"the worker took {took} MiB of memory; the bound is {bound} MiB")
+            process.kill(f"the worker used {took} MiB of memory; the limit is {bound} MiB")
         elif resident > WORN * self.memory_bytes:
             self.is_worn = True
         return None
@@ -309,12 +309,12 @@ class WorkerClient:
         if op == "at" and self._under_way:
             step = str(header.get("stage"))
             if step not in STEPS or step in self._steps:  # each step has the whole deadline
-                return self.lose(f"its worker began a step that it cannot begin: {step[:80]!r}")
+                return self.lose(f"its worker started an unexpected step: {step[:80]!r}")
             self._steps = (*self._steps, step)
             self._busy_from(event.at)
             return None
         if not self._under_way or header.get("id") != self._under_way[0]:
-            return self.lose(f"its worker answered what nobody asked: {str(header.get('id'))[:80]!r}")
+            return self.lose(f"its worker sent an unexpected response: {str(header.get('id'))[:80]!r}")
         if message := device_loss(header):
             return self.lose(f"the device was lost: {message}")
         self._under_way.popleft()

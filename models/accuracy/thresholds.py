@@ -27,11 +27,11 @@ from epcheck.models.oracle.rounding import UNITS
 class ThresholdSource(StrEnum):
     """Where a threshold comes from; the values are the texts that documents show, and no decision reads them."""
 
-    HIGHAM_MARY = "Higham and Mary 2019: rounding errors grow with the square root of their number"
+    HIGHAM_MARY = "Higham and Mary 2019: rounding errors grow with the square root of their count"
     BENNETT = "Bennett 1948: no more power than the noise of the quantisation itself"
-    EXACT = "integers that only integers enter are exact"
-    TIES = "an index or a comparison turns where two numbers are as good as equal"
-    YOURS = "as asked for"
+    EXACT = "integer results of integer inputs are exact"
+    TIES = "an index or a comparison can flip between nearly equal numbers"
+    YOURS = "as requested"
 
 
 HEADROOM = 4.0

@@ -135,7 +135,7 @@ def _with_sensitivity(verdict: Verdict, got: Array, truth: Array, rounded: Seque
     changes = f"rounding alone changes this output by {_amount(sensitivity, threshold)}"
     if metrics.nonfinite:
         is_sensitive = sensitivity.nonfinite > 0
-        return replace(verdict, undecided=True, why=f"{verdict.why}; so are they with rounding alone") if (
+        return replace(verdict, undecided=True, why=f"{verdict.why}; rounding alone also makes them so") if (
             is_sensitive) else verdict  # fmt: skip
     right, why = _within(metrics, got.dtype.name, extended(threshold, sensitivity))
     if right:
@@ -144,7 +144,7 @@ def _with_sensitivity(verdict: Verdict, got: Array, truth: Array, rounded: Seque
         )
     if _within(metrics, got.dtype.name, extended(threshold, sensitivity, math.inf))[0]:
         return replace(
-            verdict, undecided=True, why=f"{verdict.why}; but the model is too sensitive on these feeds: {changes}"
+            verdict, undecided=True, why=f"{verdict.why}; the model is too sensitive on these feeds: {changes}"
         )
     return replace(verdict, why=f"{verdict.why}; {changes}")
 
@@ -165,7 +165,7 @@ def _value_of(name: str, known: Mapping[str, Threshold]) -> str:
 
 def _overruled(verdict: Verdict, by: Verdict) -> Verdict:
     """A verdict against the baseline, where that against the truth is better."""
-    says = "the truth is with the candidate" if by.right else "the truth is far from both"
+    says = "the candidate agrees with the truth" if by.right else "both are far from the truth"
     return replace(verdict, right=by.right, undecided=by.undecided, why=f"{verdict.why}; but {says}")
 
 
@@ -269,7 +269,7 @@ def _within(metrics: Metrics, dtype: str, threshold: Threshold) -> tuple[bool, s
         times = f"{metrics.relative / relative:.3g} times the threshold" if relative else "where none is allowed"
         return False, f"relative error {metrics.relative:.2g}, {times}"
     if snr is not None and metrics.snr_db < snr:
-        return False, f"signal to noise {metrics.snr_db:.1f} dB; at least {snr:.1f} dB are wanted"
+        return False, f"signal to noise {metrics.snr_db:.1f} dB; at least {snr:.1f} dB are required"
     if snr is not None:
-        return True, f"signal to noise {metrics.snr_db:.1f} dB, where {snr:.1f} dB are wanted"
+        return True, f"signal to noise {metrics.snr_db:.1f} dB, where {snr:.1f} dB are required"
     return True, f"relative error {metrics.relative:.2g}, {metrics.relative / (relative or 1):.2g} of the threshold"

@@ -68,7 +68,7 @@ def of_answer(answer: FrameReceived, wanted: Set[str]) -> ModelOutcome:
     result = session_result(answer.header)
     outputs = dict(protocol.decode(answer.header, answer.body))
     if unasked := next((name for name in outputs if not wanted & _values_that_may_have(name)), None):
-        raise ValueError(f"it gave an output '{unasked}' that nobody asked for")
+        raise ValueError(f"it returned an unknown output '{unasked}'")
     stage = {DONE: DONE, CREATE: CREATE}.get(result.stage, RUN)
     return ModelOutcome(
         stage,

@@ -141,7 +141,7 @@ class ModelSessions:
         try:
             return model_outcome.of_answer(answer, asked)
         except (KeyError, TypeError, ValueError, OverflowError, MemoryError) as error:
-            lost = self._client.lose(f"its worker sent a malformed answer: {error!r}")
+            lost = self._client.lose(f"its worker sent a malformed response: {error!r}")
             assert lost is not None
             return model_outcome.of_loss(lost)
 

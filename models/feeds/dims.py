@@ -67,7 +67,7 @@ def resolve(model: onnx.ModelProto, dims: Mapping[str, int]) -> dict[str, int]:
     for name, size in dims.items():
         if name not in free:
             listed = ", ".join(f"'{dimension}'" for dimension in free) or "none"
-            raise DimsError(f"the model's inputs have no free dynamic dimension '{name}'; there is {listed}")
+            raise DimsError(f"the model's inputs have no free dynamic dimension '{name}'; they have {listed}")
         if size < 0:
             raise DimsError(f"dimension '{name}' cannot have the size {size}")
     known = {**free, **dims}

@@ -87,7 +87,7 @@ def check(inputs: Mapping[str, Feed], model: onnx.ModelProto, where: str) -> Non
     sizes: dict[str, tuple[int, str]] = {}
     for name, tensor in dimensions.tensor_types(model):
         if name not in inputs and types[name].WhichOneof("value") != "optional_type":
-            raise FeedError(f"{where}: there is no value for the input '{name}'")
+            raise FeedError(f"{where}: no value for the input '{name}'")
         for array in _tensors(inputs.get(name), types[name], f"{where}: input '{name}'"):
             _check_tensor(name, array, tensor, sizes, where)
 
@@ -99,15 +99,15 @@ def _check_tensor(
         helper.tensor_dtype_to_np_dtype(tensor.elem_type).name)  # fmt: skip
     got = "str" if array.dtype.kind in "UOT" else array.dtype.name
     if got != expected:
-        raise FeedError(f"{where}: input '{name}' is {got}, where the model wants {expected}")
+        raise FeedError(f"{where}: input '{name}' is {got}, but the model needs {expected}")
     if not tensor.HasField("shape"):
         return
     if array.ndim != len(tensor.shape.dim):
         wanted = f"rank {len(tensor.shape.dim)}"
-        raise FeedError(f"{where}: input '{name}' has the shape {list(array.shape)}, where the model wants {wanted}")
+        raise FeedError(f"{where}: input '{name}' has the shape {list(array.shape)}, but the model needs {wanted}")
     for axis, (size, dim) in enumerate(zip(array.shape, tensor.shape.dim, strict=True)):
         if dim.HasField("dim_value") and size != dim.dim_value >= 0:
-            raise FeedError(f"{where}: input '{name}' has the size {size} in dimension {axis}, where the model wants "
+            raise FeedError(f"{where}: input '{name}' has the size {size} in dimension {axis}, but the model needs "
                             f"{dim.dim_value}")  # fmt: skip
         if dim.dim_param:
             known, other = sizes.setdefault(dim.dim_param, (size, name))
@@ -124,7 +124,7 @@ def _tensors(feed: Feed, kind: onnx.TypeProto, what: str) -> Iterator[Array]:
             yield from _tensors(feed, kind.optional_type.elem_type, what)
     elif (wanted == "sequence_type") != isinstance(feed, list) or feed is None:
         actual = "nothing" if feed is None else "a sequence" if isinstance(feed, list) else "a tensor"
-        raise FeedError(f"{what} is {actual}, where the model wants a {str(wanted).removesuffix('_type')}")
+        raise FeedError(f"{what} is {actual}, but the model needs a {str(wanted).removesuffix('_type')}")
     elif isinstance(feed, list):
         for element in feed:
             yield from _tensors(element, kind.sequence_type.elem_type, what)
@@ -134,12 +134,12 @@ def _tensors(feed: Feed, kind: onnx.TypeProto, what: str) -> Iterator[Array]:
 
 def _npz(path: Path) -> dict[str, Feed]:
     if not path.is_file():
-        raise FeedError(f"'{path}' is {'no file or folder' if path.exists() else 'not there'}")
+        raise FeedError(f"not a file or folder: {path}" if path.exists() else f"no such file or folder: {path}")
     try:
         with zipfile.ZipFile(path) as archive:
             unpacked = sum(entry.file_size for entry in archive.infolist())
             if max(unpacked, path.stat().st_size) > MAX_BYTES:
-                raise FeedError(f"'{path}' has {unpacked} bytes when it is unpacked; at most {MAX_BYTES} can be read")
+                raise FeedError(f"'{path}' has {unpacked} bytes unpacked; the limit is {MAX_BYTES}")
             for entry in archive.infolist():
                 _check_header(archive, entry)
         with np.load(path, allow_pickle=False, max_header_size=MAX_HEADER) as arrays:
@@ -147,7 +147,7 @@ def _npz(path: Path) -> dict[str, Feed]:
     except FeedError:
         raise
     except _UNREADABLE as error:
-        raise FeedError(f"'{path}' is no .npz file of numpy that can be read: {error}") from None
+        raise FeedError(f"'{path}' is not a readable .npz file: {error}") from None
 
 
 def _check_header(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
@@ -186,7 +186,7 @@ def _load(file: Path, kind: onnx.TypeProto) -> Feed:
     if wanted not in ("sequence_type", "optional_type"):
         return model_file.load_tensor(file)
     if file.stat().st_size > MAX_BYTES:
-        raise FeedError(f"'{file}' has {file.stat().st_size} bytes; at most {MAX_BYTES} can be read")
+        raise FeedError(f"'{file}' has {file.stat().st_size} bytes; the limit is {MAX_BYTES}")
     try:
         if wanted == "sequence_type":
             return list(numpy_helper.to_list(onnx.SequenceProto.FromString(file.read_bytes())))

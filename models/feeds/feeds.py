@@ -102,7 +102,7 @@ def _dtype(value: onnx.ValueInfoProto) -> np.dtype[Any] | None:
     if element == onnx.TensorProto.UNDEFINED:
         kind = value.type.WhichOneof("value") or "value without a type"
         raise FeedError(f"input '{value.name}' is a {kind.removesuffix('_type').replace('_', ' ')}, for which no value "
-                        "can be made; give feeds of your own")  # fmt: skip
+                        "can be generated; name feeds with --feeds")  # fmt: skip
     return None if element == onnx.TensorProto.STRING else helper.tensor_dtype_to_np_dtype(element)
 
 
@@ -110,7 +110,7 @@ def _check_size(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]], m
     total = 0
     for name, tensor in dimensions.tensor_types(model):
         if any(size < 0 for size in shapes[name]):
-            raise FeedError(f"input '{name}' has the shape {list(shapes[name])}, which no tensor has")
+            raise FeedError(f"input '{name}' has the shape {list(shapes[name])}, which is not valid")
         width = 64 if tensor.elem_type in (onnx.TensorProto.STRING, onnx.TensorProto.UNDEFINED) else (
             helper.tensor_dtype_to_np_dtype(tensor.elem_type).itemsize)  # fmt: skip
         total += math.prod(shapes[name]) * width

@@ -94,7 +94,7 @@ class Gate:
                   for result in (PASSES, FAILS, CANNOT_TELL)}  # fmt: skip
         models, targets = len(self.models), len(self.targets)
         what = f"{models} model{'s' if models > 1 else ''} on {targets} target{'s' if targets > 1 else ''}"
-        return f"{what}: {counts[PASSES]} pass, {counts[FAILS]} fail, of {counts[CANNOT_TELL]} nobody can tell"
+        return f"{what}: {counts[PASSES]} pass, {counts[FAILS]} fail, {counts[CANNOT_TELL]} undecided"
 
 
 def document(gate: Gate) -> dict[str, Any]:

@@ -49,12 +49,14 @@ def broken(found: Validation, limits: GateLimits) -> tuple[str, ...]:
     share = found.placed_share
     if limits.placed is not None and share is not None and share < limits.placed:
         where = found.provider or found.target
-        sentences.append(f"{percent(share)} of its nodes are on {where}; at least {percent(limits.placed)} are wanted")
+        sentences.append(f"{percent(share)} of its nodes are on {where}; the limit is {percent(limits.placed)}")
     if limits.latency is not None:
         ratio = found.speeds.ratio if found.speeds else None
         if ratio is None:
-            sentences.append("its latency could not be compared with the baseline's")
+            sentences.append("no baseline latency to compare with")
         elif ratio > limits.latency:
             times = f"{ratio:.3g} times as long as on '{found.baseline}'"
-            sentences.append(f"a run on '{found.target}' takes {times}; at most {limits.latency:.3g} times are wanted")
+            sentences.append(
+                f"a run on '{found.target}' takes {times}; the limit is {limits.latency:.3g} times are wanted"
+            )
     return tuple(sentences)

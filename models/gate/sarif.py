@@ -28,8 +28,8 @@ RULES: Mapping[str, tuple[str, str]] = {
     REFUSED: ("error", "The model does not load on the provider."),
     FAILS: ("error", "A run of the model ends with an error, a crash or a timeout."),
     WRONG: ("error", "An output of the model is not right."),
-    UNJUDGED: ("warning", "Nobody can tell whether the outputs are right."),
-    UNUSABLE: ("error", "The file is no model that can be validated, or the target cannot be used."),
+    UNJUDGED: ("warning", "It is not known whether the outputs are right."),
+    UNUSABLE: ("error", "The file cannot be validated, or the target is unavailable."),
     LIMIT: ("error", "The model breaks a limit of [validate] in epcheck.toml."),
     REMARK: ("warning", "A remark on the model's file."),
     ELSEWHERE: ("note", "Nodes do not run on the provider."),
@@ -79,7 +79,7 @@ def _results(checked: CheckedModel) -> Iterator[Result]:
     if found.placement is not None:
         for group in grouped(found.placement):
             where = f"{group.provider}, not on {found.placement.provider}"
-            text = f"{group.what} on {where}: {group.reason or 'no reason known'}"
+            text = f"{group.what} on {where}: {group.reason or 'reason unknown'}"
             yield Result(ELSEWHERE, "note", f"{text}. {group.what_to_do}" if group.what_to_do else text, group.names)
 
 

@@ -38,4 +38,4 @@ def inlined_file(path: Path, model: onnx.ModelProto) -> onnx.ModelProto:
     try:
         return inlined(model)
     except InliningError as error:
-        raise ModelFileError(f"'{path}' is no valid ONNX model: {error}") from None
+        raise ModelFileError(f"'{path}' is not a valid ONNX model: {error}") from None

@@ -219,7 +219,7 @@ def _what_onnx_says(path: Path, model: onnx.ModelProto) -> Iterator[Finding]:
     with ModelSessions(CHECKER, CHECK_S) as sessions:
         outcome = sessions.run(without_weights(model, {}), {}, outputs=["messages"])
     if outcome.stage in (CRASH, TIMEOUT):
-        raise ModelFileError(f"'{path}' is no model that can be looked at: onnx's checker does not survive it "
+        raise ModelFileError(f"'{path}' cannot be inspected: onnx's checker crashes on it "
                              f"({outcome.message})")  # fmt: skip
     if outcome.stage != DONE:
         yield Finding(WARNING, f"onnx's checker ends with: {outcome.message}")

@@ -165,7 +165,7 @@ def _refuse_random(node: onnx.NodeProto, inputs: Sequence[Feed], domain: str, op
         return
     training = inputs[2] if len(inputs) > 2 else None
     if node.op_type != "Dropout" or (training is not None and np.any(np.asarray(training))):
-        raise OracleError(f"{described(node)} draws random numbers, of which nobody knows the truth")
+        raise OracleError(f"{described(node)} draws random numbers, so it has no expected result")
 
 
 def _is_of_suite(node: onnx.NodeProto, inputs: Sequence[Feed], domain: str, opsets: Mapping[str, int]) -> bool:

@@ -141,11 +141,11 @@ class _Work:
 
     def _values(self, node: onnx.NodeProto, scope: Mapping[str, Feed]) -> tuple[Feed, ...]:
         if time.monotonic() > self._until:
-            raise OracleTooLargeError(f"its time was up at {oracle_node.described(node)}")
+            raise OracleTooLargeError(f"time limit reached at {oracle_node.described(node)}")
         try:
             inputs = [scope[name] if name else None for name in node.input]
         except KeyError as error:
-            raise OracleError(f"{oracle_node.described(node)} reads {error}, which nothing gives") from None
+            raise OracleError(f"{oracle_node.described(node)} reads {error}, which no node writes") from None
         if any(attribute.HasField("g") for attribute in node.attribute):
 
             def run(body: onnx.GraphProto, inner: Mapping[str, Feed]) -> tuple[Feed, ...]:

@@ -142,14 +142,14 @@ class _Adviser:
         if any(bodies(wiring.model.graph.node[at])):
             return Advice("", why_nothing(node))
         if self._sessions >= self._subject.limits.sessions or time.monotonic() > self._until:
-            return Advice("", "nothing was tried: other nodes took the sessions and the time that there are for that")
+            return Advice("", "not tried: the limit of sessions or time was reached")
         try:
             alone = lone_node(wiring, at, values)
         except SubgraphError as error:
-            return Advice("", f"nothing was tried: {error}")
+            return Advice("", f"not tried: {error}")
         expected = _expected(alone, self._baseline)
         if not expected:
-            return Advice("", "nothing was tried: neither the baseline nor the oracle runs the node alone")
+            return Advice("", "not tried: neither the baseline nor the oracle runs the node alone")
         limit = min(self._subject.limits.of_node, self._subject.limits.sessions - self._sessions)
         advice = _tried(alone, self._placement.provider, expected, self._candidate, limit, self._until)
         self._sessions += advice.sessions

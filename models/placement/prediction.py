@@ -119,7 +119,7 @@ def predict(scope: Scope, claims: Claims) -> tuple[Prediction, ...]:
             False,
             SHAPES,
             "ONNX Runtime prefers the CPU: it computes a shape, from values that are in the CPU's memory",
-            "nothing to do: this is cheap; with static shapes the nodes are folded away",
+            "no action needed: this is cheap, and with static shapes the nodes are folded away",
         )
     return tuple(found)
 

@@ -34,9 +34,7 @@ BODY_SHAPES = (
     "nothing places it: in a body as elsewhere ONNX Runtime keeps on the CPU what computes shapes from values that are "
     "in the CPU's memory (fallback_cpu_capability.cc)"
 )
-NOT_REACHED = (
-    "nothing was tried for it: it is in a body of If, Loop or Scan that these feeds do not reach in the first execution"
-)
+NOT_REACHED = "not tried: it is in a body of If, Loop or Scan that these feeds do not reach in the first execution"
 CONTROL = (
     "nothing places it: the provider has no kernel for control flow; the nodes of its bodies are placed one by one"
 )

@@ -121,21 +121,21 @@ class Diagnosis:
                 assert self.quantization is not None
                 return f"{name}: {self.quantization.words}"
             case "right" if not self.nodes and self.quantization is not None:
-                feeds = ", on made-up feeds" if self.feeds_generated else ""
-                return f"{name} is quantised rightly{feeds}: {self.quantization.words}"
+                feeds = ", on generated feeds" if self.feeds_generated else ""
+                return f"{name} is quantised correctly{feeds}: {self.quantization.words}"
             case "right":
-                feeds = ", on made-up feeds" if self.feeds_generated else ""
-                return f"{name} is right on {where}{feeds}: all of its {len(self.nodes)} float16 nodes may stay so"
+                feeds = ", on generated feeds" if self.feeds_generated else ""
+                return f"{name} is right on {where}{feeds}: all {len(self.nodes)} float16 nodes can stay"
             case "mended":
                 named = ", ".join(map(str, self.keep[:NAMED_NODES]))
                 more = len(self.keep) - NAMED_NODES
-                least = "" if self.is_minimal else "; fewer may be enough: the limits of the search were reached"
+                least = "" if self.is_minimal else "; fewer may be enough: search limit reached"
                 return (f"{name} is not right on {where}; it is with {len(self.keep)} of {len(self.nodes)} nodes in "
                         f"float32: {named}{f' and {more} more' if more > 0 else ''}{least}")  # fmt: skip
             case "not-mended":
-                return (f"{name} is not right on {where}, and precision is not why: it is not with all nodes in "
-                        "float32 either; `epcheck validate` names the nodes at fault")  # fmt: skip
-        return f"{name}: what {self.subject} does to it on {where} cannot be told: {self.obstacle}"
+                return (f"{name} is wrong on {where}, but not because of precision: it is also wrong with all nodes in "
+                        "float32; `epcheck validate` finds the wrong nodes")  # fmt: skip
+        return f"{name}: what {self.subject} does to it on {where} is not known: {self.obstacle}"
 
 
 def document(diagnosis: Diagnosis) -> dict[str, Any]:

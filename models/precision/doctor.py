@@ -92,18 +92,18 @@ def diagnose(request: DiagnosisRequest, report: Callable[[str], None] = lambda _
     and options that cannot be used, TargetDown for a target that cannot be started.
     """
     path, target = request.model.absolute(), request.target
-    report("looking at the file")
+    report("inspecting the file")
     parsed = model_file.parse(path)
     if model_file.bytes_of(parsed, path) > LARGE_BYTES:
         size = f"larger than {LARGE_BYTES >> 20} MiB"
-        raise DoctorError(f"'{request.model}' is {size}, and no oracle knows its inner values")
+        raise DoctorError(f"'{request.model}' is {size}, too large for the oracle")
     whole = model_file.embedded(parsed, path)
     graph = placement.named(inlined_file(request.model, whole))
     asked = subject(graph, request.converted)
     tried = tuple(trials(graph, request.feeding))
     with ExitStack() as resources:
         sessions = resources.enter_context(ModelSessions(target, request.deadline_s))
-        report("looking at its quantisers")
+        report("checking its quantisers")
         quantization = examination.examine(wire(graph), sessions, tried, request.level, request.limits)
         if asked.nodes:
             found = _Doctor(asked, sessions, tried, request).diagnosis(path, report)
@@ -114,7 +114,7 @@ def diagnose(request: DiagnosisRequest, report: Callable[[str], None] = lambda _
             ))  # fmt: skip
         else:
             what = "in float32 that could be in float16" if request.converted else "in float16"
-            ask = "" if request.converted else ", and none that quantises; --float16 asks what it were in float16"
+            ask = "" if request.converted else " or quantisation; --float16 checks it as converted to float16"
             raise DoctorError(f"'{request.model}' has no node {what}{ask}")
         return replace(found, quantization=quantization, sessions=sessions.created)
 
@@ -123,7 +123,7 @@ def _of_quantizers(quantization: Quantization, found: Diagnosis) -> Diagnosis:
     """The diagnosis of a model without float16."""
     obstacle = quantization.obstacle
     if not obstacle and quantization.error is None:
-        obstacle = quantization.failure or "it has no output that can be compared"
+        obstacle = quantization.failure or "it has no comparable output"
     truth = f"no oracle: {quantization.obstacle}" if quantization.obstacle else "an oracle in float64"
     return replace(found, truth=truth, obstacle=obstacle)
 
@@ -155,17 +155,16 @@ class _Doctor:
             return found
         report(f"running on {target.name}")
         before = self._attempt(self._subject.narrow)
-        report("looking at each node")
+        report("checking each node")
         nodes = self._nodes()
         found = replace(found, nodes=nodes, before=before)
         smallest: SmallestSet | None = SmallestSet((), is_minimal=True)
         if not before.right:
-            report("looking for the smallest set of nodes that need float32")
+            report("searching for the smallest set of nodes that need float32")
             try:
                 smallest = smallest_set(*node_precision.suspects(self._subject, nodes), self._is_right)
             except LimitsReached:
-                found = replace(found, obstacle="the limits of the search were reached before it was right; "
-                                                "allow more with --sessions or --seconds")  # fmt: skip
+                found = replace(found, obstacle="search limit reached; raise --sessions or --seconds")
                 smallest = None
         if smallest is not None:
             found = self._with_set(found, smallest)
@@ -190,7 +189,7 @@ class _Doctor:
             try:
                 evaluation = oracle.evaluate(self._subject.model, trial.inputs, max_seconds=left, disturbance=recorder)
             except OracleError as error:
-                return "" if self._known else f"no oracle knows its true values: {error}"
+                return "" if self._known else f"no oracle for this model: {error}"
             recorder.add({name: value for name, value in trial.inputs.items() if isinstance(value, np.ndarray)})
             self._known.append(KnownTrial(trial, dict(tensors_by_name(evaluation.values)), recorder.values))
             for name, found in recorder.ranges.items():

@@ -81,9 +81,9 @@ class NodePrecision:
             case PrecisionFault.OVERFLOWS if self.weights > LARGEST:
                 return f"overflows: its weights reach {self.weights:.3g}"
             case PrecisionFault.OVERFLOWS if self.reads.overflow:
-                return f"receives what overflows: {portion(self.reads.overflow)} of the values are beyond {LARGEST:g}"
+                return f"its inputs overflow: {portion(self.reads.overflow)} of the values are beyond {LARGEST:g}"
             case PrecisionFault.OVERFLOWS:
-                return f"overflows inside: its true values reach {self.values.largest:.3g} only"
+                return f"overflows internally: its true values only reach {self.values.largest:.3g} only"
             case PrecisionFault.UNDERFLOWS:
                 return (
                     f"underflows: {portion(self.values.underflow)} of its values are below {LEAST / 2:.2g} and become 0"

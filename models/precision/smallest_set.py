@@ -15,7 +15,7 @@ BOTH_WAYS = 24
 @dataclass(frozen=True)
 class SmallestSet:
     """nodes: in the order of the graph. is_minimal: whether the fault comes back without any single one of them; False
-    where the limits were reached before that was tried."""
+    where search limit reached before that was tried."""
 
     nodes: tuple[int, ...]
     is_minimal: bool

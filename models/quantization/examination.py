@@ -102,7 +102,7 @@ class _Examination:
                 values = oracle.evaluate(model, trial.inputs, max_seconds=until - time.monotonic(),
                                          disturbance=recorder).values  # fmt: skip
             except OracleError as error:
-                return recorder.seen, "" if self._known else f"no oracle knows its values in floating point: {error}"
+                return recorder.seen, "" if self._known else f"no floating-point oracle: {error}"
             self._known.append(KnownOutputs(trial, dict(tensors_by_name(values))))
         return recorder.seen, ""
 
@@ -128,7 +128,7 @@ class _Examination:
         """The largest error of an output on the target, and why there is none. level: without optimisation no kernel
         reads a bias with the product of other scales."""
         if self._sessions.created >= self._most or time.monotonic() > self._until:
-            return None, "the limits were reached"
+            return None, "search limit reached"
         worst: list[float] = []
         for known in self._known:
             outcome = self._sessions.run(model, known.trial.inputs, level=level)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from epcheck.models.execution.model_outcome import CREATE, RUN
 from epcheck.models.validation.validation import Step, Validation
 
-NOT_LOOKED_FOR = "It was not looked for: that takes a baseline, and no --no-culprit."
+NOT_LOOKED_FOR = "Not searched: this needs a baseline, and no --no-culprit."
 
 
 def byte_size(count: float | None) -> str:
@@ -71,7 +71,7 @@ def unsuitable(validation: Validation, step: Step) -> str:
     if not alike:
         return ""
     instead = "; another trial took its place" if alike[0].has_other else ""
-    return f"candidate and baseline fail alike: the made-up feeds do not suit the model{instead}"
+    return f"candidate and baseline fail the same way: the generated feeds do not suit the model{instead}"
 
 
 def _more(count: int) -> str:

@@ -56,7 +56,7 @@ def of_trials(model: onnx.ModelProto, tried: Sequence[Trial], seconds: float | N
         operations += evaluation.operations
     known = (*found, *[None] * (len(tried) - len(found)))
     if not found:
-        return Truth(known, f"no oracle knows the truth of this model: {why}")
+        return Truth(known, f"no oracle for this model: {why}")
     took = f"{operations:.2g} operations, {time.monotonic() - started:.1f} s"
     which = f"all {len(tried)} trials" if len(tried) > 1 else "the trial"
     if len(found) == len(tried):

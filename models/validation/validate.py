@@ -76,7 +76,7 @@ def validate_model(request: ValidationRequest, report: Callable[[str], None] = l
     path = request.model.absolute()
     proto = model_file.parse(path)
     phases = _Phases(report)
-    with phases.timed("looking at the file"):
+    with phases.timed("inspecting the file"):
         inspection = inspect.inspect(path, proto)
         subject = runnable(path, proto)
         tried = tuple(trials(subject.graph, request.feeding))
@@ -147,7 +147,7 @@ class _Validator:
             placed, verdicts = self._placement(outcomes), self._verdicts(outcomes, expected, known)
         adviser = Adviser(sessions, baseline_sessions, self._model, level)
         if placed is not None and placed.elsewhere and self._request.advice and inspection.bytes <= LARGE_BYTES:
-            with self._phases.timed("trying what would place nodes"):
+            with self._phases.timed("trying changes that place nodes"):
                 placed = adviser.on_placement(placed, self._trials, outcomes)
         found = Validation(
             inspection.path, candidate.name, baseline.name if baseline else None, candidate.provider, level, facts,
@@ -201,7 +201,7 @@ class _Validator:
             try:
                 self._whole = model_file.load(inspection.path)
             except model_file.ModelFileError as error:
-                return truth.unknown(len(outcomes), f"no oracle knows the truth of this model: {error}")
+                return truth.unknown(len(outcomes), f"no oracle for this model: {error}")
         return truth.of_trials(self._whole, self._trials[: len(outcomes)])
 
     def _placement(self, outcomes: Sequence[ModelOutcome]) -> Placement | None:
@@ -275,7 +275,7 @@ class _Validator:
         found = replace(found, reduce_args=(*arguments, *self._trials[at].arguments))
         if not self._request.culprit or baseline is None:
             return found
-        with self._phases.timed("looking for the node at fault"):
+        with self._phases.timed("searching for the wrong node"):
             allowed = _allowed(found, self._trials[at], self._thresholds)
             options = SearchOptions(level=self._request.level, folder=self._model.data_folder, thresholds=allowed)
             ask = make_runners(candidate, baseline, self._model.data_folder, found.inspection.bytes)

@@ -24,7 +24,7 @@ NAMED_NODES = 3
 NAMED_OUTPUTS = 3
 """Outputs that it names at most."""
 
-GIVE_FEEDS = "give feeds that suit the model: --feeds"
+GIVE_FEEDS = "name suitable feeds with --feeds"
 
 
 @dataclass(frozen=True)
@@ -112,19 +112,22 @@ class Validation:
         """Why nobody can tell whether a model that is not wrong is right, and what to do; empty where that is clear."""
         where = self.provider or self.target
         if self.unsuitable and not any(step.stage == DONE for step in self._candidate_steps):
-            return f"the baseline '{self.baseline}' fails as well: the made-up feeds do not suit the model", GIVE_FEEDS
+            return (
+                f"the baseline '{self.baseline}' fails as well: the generated feeds do not suit the model",
+                GIVE_FEEDS,
+            )
         if not self.verdicts and self.random:
             return (f"nothing was compared: {', '.join(self.random)}: random numbers, which differ from run to run"
                     ), "make them an input of the model"  # fmt: skip
         if not self.verdicts:
-            missing = f"'{self.baseline}' gives nothing to compare with" if self.baseline else "there is no baseline"
+            missing = f"'{self.baseline}' gives no result to compare with" if self.baseline else "no baseline"
             return f"nothing was compared: {missing}, and {self.truth}", "name another --baseline"
         if any(verdict.undecided for verdict in self.verdicts):
             names = ", ".join(dict.fromkeys(verdict.output for verdict in self.verdicts if verdict.undecided))
             what = "candidate and baseline are both far from what the oracle computes"
             return f"{what} for {names}", f"{GIVE_FEEDS}; or name another --baseline"
         if self.placement is not None and self.placement.elsewhere and not self.placement.count(where):
-            return f"not one of its nodes is on {where}", "the second answer says why"
+            return f"none of its nodes is on {where}", "see section 2 for the reason"
         return ()
 
     @property
@@ -146,8 +149,8 @@ class Validation:
 
     @property
     def unsuitable(self) -> tuple[Step, ...]:
-        """The candidate's steps that end with an error in a run on made-up feeds with which the baseline's run ends so
-        as well: they do not suit the model."""
+        """The candidate's steps that end with an error in a run on generated feeds with which the baseline's run ends
+        so as well: they do not suit the model."""
         alike = {step.trial for step in self.steps if step.target == self.baseline and step.stage == RUN}
         return tuple(
             step for step in self._candidate_steps if self.feeds_generated and step.stage == RUN and step.trial in alike
@@ -178,15 +181,15 @@ class Validation:
                 too = "; nor does it on the baseline" if self._baseline_fails(CREATE) else ""
                 return f"{name} does not load on {where}{too}{self._culprit_named}"
             case "fails" if self._ends_in_creation:
-                return f"{name} does not load on {where}: session creation does not survive it{self._culprit_named}"
+                return f"{name} does not load on {where}: session creation ends the process{self._culprit_named}"
             case "fails":
                 too = "; the baseline fails as well: the feeds do not suit it" if self._baseline_fails(RUN) else ""
                 return f"{name} loads on {where}, but does not run{too}{self._culprit_named}"
             case "wrong":
-                return f"{name} runs on {where}, but its outputs are not right{self._culprit_named}"
+                return f"{name} runs on {where}, but its outputs are wrong{self._culprit_named}"
             case "unjudged":
                 why, what_to_do = self.obstacle or ("", "")
-                return f"{name}: whether it is right on {where} cannot be told: {why}; {what_to_do}"
+                return f"{name}: cannot decide whether it is right on {where}: {why}; {what_to_do}"
         return f"{name} {self._runs(where)}{self._limits}"
 
     def _runs(self, where: str) -> str:
@@ -210,7 +213,7 @@ class Validation:
         if farther := list(dict.fromkeys(verdict.output for verdict in self.verdicts if verdict.is_nearer)):
             more = f" and {len(farther) - NAMED_OUTPUTS} more" if len(farther) > NAMED_OUTPUTS else ""
             sentence += (
-                f"; the baseline '{self.baseline}' is more than {AS_GOOD:g} times as far from the truth as is allowed: "
+                f"; the baseline '{self.baseline}' is more than {AS_GOOD:g} times the allowed distance from the truth: "
                 f"{', '.join(farther[:NAMED_OUTPUTS])}{more}"
             )
         if self.same_runtime and not any(verdict.against == ORACLE for verdict in self.verdicts):

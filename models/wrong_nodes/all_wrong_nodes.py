@@ -119,9 +119,9 @@ def _others(search: Search, first: Culprit) -> tuple[list[Culprit], str]:
                 break
             found.append(culprit)
     except LimitsReached:
-        remainder = "more nodes may be wrong: the limits of the search were reached"
+        remainder = "more nodes may be wrong: search limit reached"
     except (SessionFailed, SubgraphError) as obstacle:
-        remainder = f"whether more nodes are wrong is not known: {obstacle}"
+        remainder = f"it is not known whether more nodes are wrong: {obstacle}"
     return found, remainder
 
 

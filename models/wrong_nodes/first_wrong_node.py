@@ -64,10 +64,10 @@ def find(search: Search, outcome: RunResult | None = None) -> Culprit:
             return _unsteady(search, bounds)
         return _different(search, outcome, bounds)
     except (LimitsReached, SessionFailed, SubgraphError) as obstacle:
-        why = "the limits were reached" if isinstance(obstacle, LimitsReached) else str(obstacle)
+        why = "search limit reached" if isinstance(obstacle, LimitsReached) else str(obstacle)
         first, *rest = search.graph_nodes(range(*bounds)) or ("no node",)
         named = f"{first} or one after it, up to {rest[-1]}" if rest else str(first)
-        return search.culprit(Kind.UNEXPLAINED, range(*bounds), f"it is {named}; no more can be said: {why}")
+        return search.culprit(Kind.UNEXPLAINED, range(*bounds), f"it is {named}; it cannot be narrowed down: {why}")
 
 
 def error_along(

@@ -84,11 +84,11 @@ def reduce_model(
     search = Search(model, feeds, candidate, baseline, options or SearchOptions())
     culprit = find(search, outcome)
     if culprit.kind in (Kind.RIGHT, Kind.RANDOM):
-        raise ReduceError(f"there is nothing to reduce: {culprit.words}")
+        raise ReduceError(f"nothing to reduce: {culprit.words}")
     try:
         return _Reduction(search, culprit).result()
     except (LimitsReached, SessionFailed, SubgraphError) as obstacle:
-        raise ReduceError(f"it cannot be reduced: {obstacle or 'the limits were reached'}; {culprit.words}") from None
+        raise ReduceError(f"it cannot be reduced: {obstacle or 'search limit reached'}; {culprit.words}") from None
 
 
 @dataclass(frozen=True)

@@ -45,5 +45,5 @@ def named(name: str) -> Architecture:
     every = {architecture.name: architecture for architecture in (*all(), *exports.all())}
     if name not in every:
         near = ", ".join(get_close_matches(name, every, cutoff=0.4)) or ", ".join(every)
-        raise ZooError(f"the zoo has no '{name}'; there is {near}; `epcheck zoo list` prints all")
+        raise ZooError(f"unknown model '{name}'. Did you mean {near}? `epcheck zoo list` prints all.")
     return every[name]

@@ -48,7 +48,7 @@ def assess(difference: Difference) -> Assessment:
     if not newer.is_whole:
         result = NOT_RUN
     elif not difference.compared:
-        return Assessment(newer.target, NOT_RUN, "The two runs have no case in common.", difference)
+        return Assessment(newer.target, NOT_RUN, "The runs have no case in common.", difference)
     elif difference.sides:
         return _assess_sides(difference, difference.sides)
     else:
@@ -57,7 +57,7 @@ def assess(difference: Difference) -> Assessment:
     if regressions:
         sentences.append(_worse(difference, regressions))
     elif result == GOOD:
-        sentences.append(f"As good as before: no new failure in {difference.compared:,} cases.")
+        sentences.append(f"No new failure in {difference.compared:,} cases.")
     sentences += [
         _beside(difference),
         "" if difference.same_class else _unlike(difference),
@@ -75,7 +75,7 @@ def _assess_sides(difference: Difference, sides: Sides) -> Assessment:
     counted += [f"{others:,} otherwise different"] if others else []
     both = f"between {sides.older} and {sides.newer}"
     if counted:
-        sentence = f"Differs {both}: {', '.join(counted)}, of {difference.compared:,} that both have."
+        sentence = f"Differs {both}: {', '.join(counted)}, of {difference.compared:,} common cases."
     else:
         sentence = f"No difference {both} in {difference.compared:,} cases."
     unlike = "" if difference.same_class else _unlike(difference)
@@ -89,7 +89,7 @@ def _sides_beside(difference: Difference) -> str:
     names = wording(difference.sides).names
     kinds = [kind for kind in KINDS if kind not in DIFFERENT and difference.cases(kind)]
     counted = [f"{difference.cases(kind):,} {names[kind]}" for kind in kinds]
-    return f"Besides: {', '.join(counted)}." if counted else ""
+    return f"Also: {', '.join(counted)}." if counted else ""
 
 
 def assess_first(newer: ComparedSummary) -> Assessment:
@@ -99,19 +99,20 @@ def assess_first(newer: ComparedSummary) -> Assessment:
     return Assessment(
         newer.target,
         FIRST,
-        f"First night of {newer.fingerprint_class}: there is nothing to compare with. {newer.passes:,} of "
+        f"First night of {newer.fingerprint_class}: no earlier run to compare with. {newer.passes:,} of "
         f"{newer.recorded:,} cases pass, {_count(newer.failures, 'conformance failure')}.",
     )
 
 
 def describe_unfinished(summary: ComparedSummary) -> str:
     """Why a run proves little: it did not run, or not to its end."""
-    why = {"running": "it is still running or was killed", "interrupted": "it was interrupted"}.get(
-        summary.status, "though it says that it is complete" if summary.status == "complete" else f"it {summary.status}"
+    why = {"running": "the run is still going or was killed", "interrupted": "the run was interrupted"}.get(
+        summary.status,
+        "the run says that it is complete" if summary.status == "complete" else f"the run {summary.status}",
     )
     if not summary.recorded:
-        return f"Not run: none of {summary.planned:,} planned cases is recorded; {why}."
-    return f"Not run to its end: {summary.recorded:,} of {summary.planned:,} planned cases are recorded; {why}."
+        return f"Nothing ran (0 of {summary.planned:,} cases): {why}."
+    return f"Incomplete ({summary.recorded:,} of {summary.planned:,} cases): {why}."
 
 
 def _worse(difference: Difference, regressions: int) -> str:
@@ -133,11 +134,11 @@ def _beside(difference: Difference) -> str:
         counted = [f"{part} ({failing:,} of them fail)" if part.endswith(APPEARED) else part for part in counted]
     if drifting := sum(len(drift.case_ids) for drift in difference.accuracy):
         counted.append(f"{drifting:,} less accurate")
-    return f"Besides: {', '.join(counted)}." if counted else ""
+    return f"Also: {', '.join(counted)}." if counted else ""
 
 
 def _unlike(difference: Difference) -> str:
-    return f"They are not alike: {difference.older.fingerprint_class}; {difference.newer.fingerprint_class}."
+    return f"Different kinds of runs: {difference.older.fingerprint_class}; {difference.newer.fingerprint_class}."
 
 
 def _cases(groups: Sequence[Group]) -> str:

@@ -18,15 +18,15 @@ REGRESSION, NOT_RUN, FLAPPING, TOLERATED, REPAIRED, OTHERWISE, APPEARED, VANISHE
 )  # fmt: skip
 
 KINDS: Mapping[str, str] = {
-    REGRESSION: "as good before, worse now",
-    NOT_RUN: "skipped, or not reached by a run that ended early",
-    FLAPPING: "gives different results when it is repeated",
-    TOLERATED: "an expectation was written, allows both, or no longer applies",
-    REPAIRED: "wrong before, right now",
-    OTHERWISE: "another status, but neither good before nor a failure now",
-    APPEARED: "the older run does not have it",
-    VANISHED: "the newer run does not have it, though it ran to its end",
-    STILL: "a failure in both",
+    REGRESSION: "passed before, fails now",
+    NOT_RUN: "skipped, or not reached because the run ended early",
+    FLAPPING: "repeated runs differ",
+    TOLERATED: "an expectation was added, covers both results, or no longer applies",
+    REPAIRED: "failed before, passes now",
+    OTHERWISE: "another status, but not from a pass to a failure",
+    APPEARED: "not in the older run",
+    VANISHED: "not in the newer run, which is complete",
+    STILL: "fails in both runs",
 }
 """What may be said of a case in two runs, in reading order; of all other cases nothing is said."""
 

@@ -34,7 +34,7 @@ def open_pair(
     first = _target(old, older, older_target, newer_target or _only(new), "--target-a")
     second = _target(new, newer or older, newer_target, first if newer else None, "--target-b")
     if newer is None and first == second:
-        raise StoreError(f"{older}: compares '{first}' with itself; name another run, or another target of this one")
+        raise StoreError(f"{older}: cannot compare '{first}' with itself; name another run or target")
     return read_compared_run(older, first, old), read_compared_run(newer or older, second, new)
 
 

@@ -84,7 +84,7 @@ def format_speed(speed: SpeedDrift) -> str:
     """How long it takes now: `1.52 times as long (0.9 to 1.1 is noise; 40 sessions)`."""
     band = f"{speed.low:.2g} to {speed.high:.2g}"
     if speed.high > WIDE * speed.low:
-        noise = "the measurements scatter too widely to tell it from noise"
+        noise = "the measurements are too noisy to tell"
     else:
         noise = f"most operators are within {band}" if not speed.operator else f"{band} is noise"
     ratio = f"{speed.ratio:.2f}" if speed.ratio >= 0.1 else f"{speed.ratio:.2g}"

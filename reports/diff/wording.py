@@ -55,8 +55,8 @@ class Wording:
 
 
 NIGHTS = Wording(
-    "Before", "Now", {kind: kind for kind in KINDS}, KINDS, " → ", "less accurate, though it passes", "speed",
-    "placement", "takes now", "Driver, runtime and system are the same.", "What changed on the machine",
+    "Before", "Now", {kind: kind for kind in KINDS}, KINDS, " → ", "less accurate, but passes", "speed",
+    "placement", "takes now", "Same driver, runtime and OS.", "What changed on the machine",
 )  # fmt: skip
 """Of two nights."""
 
@@ -79,17 +79,17 @@ def wording(sides: Sides | None) -> Wording:
     }
     meanings = {
         **KINDS,
-        REGRESSION: f"right, or no failure, on {older}",
-        TOLERATED: "an expectation covers it on one of them, or allows both",
+        REGRESSION: f"no failure on {older}",
+        TOLERATED: "an expectation covers one side, or both results",
         REPAIRED: f"right on {newer}",
-        OTHERWISE: "another status on each, though neither is right or a failure on one alone",
+        OTHERWISE: "different statuses, but no difference between pass and failure",
         APPEARED: f"{older} has no record of it",
         VANISHED: f"{newer} has no record of it",
     }
     return Wording(
-        older, newer, names, meanings, " / ", f"less accurate on {newer}, though right on both",
-        f"speed of {newer} beside {older}", f"placement on {older} and on {newer}", f"takes on {newer}",
-        "Driver and system are the same.", "What differs on the machines",
+        older, newer, names, meanings, " / ", f"less accurate on {newer}, but right on both",
+        f"speed of {newer} relative to {older}", f"placement on {older} and on {newer}", f"takes on {newer}",
+        "Same driver and OS.", "What differs on the machines",
     )  # fmt: skip
 
 

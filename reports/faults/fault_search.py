@@ -50,7 +50,7 @@ class FaultSearch:
     @property
     def title(self) -> str:
         """A heading."""
-        return f"Search for faults on {self.target}: {self.what}"
+        return f"Fuzzing {self.target}: {self.what}"
 
     @property
     def sentences(self) -> str:
@@ -60,7 +60,7 @@ class FaultSearch:
         ended = f" It ended early: {self.ended}." if self.ended else ""
         known = len(self.faults) - len(self.new) - len(self.again)
         return (
-            f"{_count(len(self.new), 'new fault')}, {len(self.again)} found before and still there, {known} that "
+            f"{_count(len(self.new), 'new fault')}, {len(self.again)} found before and still failing, {known} that "
             f"resemble recorded deviations. {self.judged:,} {self.what} judged, {self.rate:,.0f} a second, "
             f"{_count(self.replayed, 'example')} replayed first; seed {self.seed}.{ended}"
         )

@@ -48,12 +48,12 @@ MOST_CAUSES = 300
 SYMBOLS = {FAILURE: "✕", FLAKY: "≠", FIXED: "▲", EXPECTED: "≈", NOTED: "i", OK: "✓", NOT_RUN: "–"}
 MEANINGS = {
     FAILURE: "conformance failure",
-    FLAKY: "flaky: it changes when it is repeated",
+    FLAKY: "flaky: repeated runs differ",
     FIXED: "an expectation that no longer fails",
     EXPECTED: "expected deviation",
     NOTED: "remark",
     OK: "nothing wrong",
-    NOT_RUN: "not run on it, and none is owed",
+    NOT_RUN: "not applicable: the provider does not take it",
 }
 
 

@@ -44,7 +44,7 @@ def _run_folders(folder: Path) -> Iterator[Path]:
         return
     inside = sorted(path.parent for path in folder.rglob(RUN))
     if not inside:
-        raise StoreError(f"{folder}: is not a run folder and holds none; name the folders of the runs to merge")
+        raise StoreError(f"{folder}: is not a run folder and contains none; name the run folders to merge")
     yield from inside
 
 
@@ -62,7 +62,7 @@ def _part(folder: Path) -> Part:
             f"{folder}, or leave it out"
         )
     if run.share is None:
-        raise StoreError(f"{folder}: does not say what it is a part of, an older epcheck made it; run it again")
+        raise StoreError(f"{folder}: was written by an older epcheck and does not name its whole; run it again")
     return Part(folder, run, run.share)
 
 
@@ -117,14 +117,14 @@ def check_same_target(name: str, parts: Sequence[Part], may_differ: Collection[s
         if part.share.index in seen:
             raise StoreError(
                 f"{seen[part.share.index].folder} and {part.folder} both hold {_what(part)} target '{name}'; leave one "
-                f"out, or give each machine's target a name of its own in epcheck.toml"
+                f"out, or give each machine's target its own name in epcheck.toml"
             )
         seen[part.share.index] = part
         different = differing_facts(first.run.targets.get(name, {}), part.run.targets.get(name, {}), may_differ)
         if different:
             raise StoreError(
                 f"target '{name}' is not the same in {first.folder} and {part.folder}: {tell_apart(different)}; give "
-                f"each machine's target a name of its own in epcheck.toml, or say {allowing(different)}"
+                f"each machine's target a name of its own in epcheck.toml, or pass {allowing(different)}"
             )
 
 

@@ -157,7 +157,7 @@ def changes(older: Mapping[str, str], newer: Mapping[str, str]) -> tuple[Changed
 def describe_changes(changed: tuple[Changed, ...]) -> str:
     """What changed, in one sentence."""
     if not changed:
-        return "Driver, runtime and system are the same."
+        return "Same driver, runtime and OS."
     return f"Changed: {'; '.join(map(str, changed))}."
 
 

@@ -15,18 +15,20 @@ def headline(run: Run, summary: Summary) -> str:
 def sentences(run: Run, summary: Summary) -> list[str]:
     """Those of the headline."""
     if summary.recorded == 0:
-        why = {"complete": "it planned none", "running": "it has not finished"}.get(run.status, f"it {_ended(run)}")
-        return [f"This run says nothing: no case of {summary.planned:,} planned is recorded; {why}."]
+        why = {"complete": "none was planned", "running": "the run has not finished"}.get(
+            run.status, f"the run {_ended(run)}"
+        )
+        return [f"Nothing ran (0 of {summary.planned:,} cases): {why}."]
     words = []
     if summary.missing or run.status != "complete":
-        words.append(f"Incomplete: {summary.recorded:,} of {summary.planned:,} planned cases are recorded, {_so(run)}.")
+        words.append(f"Incomplete ({summary.recorded:,} of {summary.planned:,} cases): {_so(run)}.")
     return [*words, *map(target_headline, summary.targets)]
 
 
 def target_headline(target: TargetSummary) -> str:
     """One candidate in one sentence."""
     if target.recorded == 0:
-        return f"{target.target}: no case is recorded."
+        return f"{target.target}: no case recorded."
     passes, idle = target.by_status.get(PASS, 0), target.by_reading.get(NOT_RUN, 0)
     parts = []
     for reading, singular, plural in (
@@ -38,20 +40,20 @@ def target_headline(target: TargetSummary) -> str:
     ):
         if count := target.by_reading.get(reading, 0):
             causes = len(target.causes_of(reading))
-            grouped = f" of {causes:,} cause{'s' if causes > 1 else ''}" if reading in (FAILURE, EXPECTED) else ""
+            grouped = f" ({causes:,} cause{'s' if causes > 1 else ''})" if reading in (FAILURE, EXPECTED) else ""
             parts.append(f"{count:,} {singular if count == 1 else plural}{grouped}")
     if not target.by_reading.get(FAILURE):
-        parts.insert(0, "no conformance failure" if passes else "nothing is proven")
-    by_floor = f", {target.excused:,} of them by a published floor alone" if target.excused else ""
+        parts.insert(0, "no conformance failure" if passes else "nothing proven")
+    by_floor = f" ({target.excused:,} only within a published absolute tolerance)" if target.excused else ""
     parts.append(f"{passes:,} of {target.recorded:,} cases pass{by_floor}")
     if idle:
-        parts.append(f"{idle:,} did not run on it")
+        parts.append(f"{idle:,} not applicable (the provider does not take them)")
     return f"{target.target}: {', '.join(parts)}."
 
 
 def _so(run: Run) -> str:
-    return {"complete": "though it says it is complete", "running": "it is still running or was killed"}.get(
-        run.status, f"it {_ended(run)}"
+    return {"complete": "the run says that it is complete", "running": "the run is still going or was killed"}.get(
+        run.status, f"the run {_ended(run)}"
     )
 
 

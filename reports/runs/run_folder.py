@@ -139,7 +139,7 @@ def new_run_folder(root: Path = DEFAULT_ROOT) -> Path:
         except FileExistsError:
             if root.is_dir():
                 continue
-            raise StoreError(f"{root}: is not a folder; name another root for the runs") from None
+            raise StoreError(f"{root}: is not a folder") from None
         except OSError as error:
             raise StoreError(f"{folder}: cannot make the folder ({error.strerror or error})") from error
         return folder
@@ -152,7 +152,7 @@ def latest(root: Path = DEFAULT_ROOT) -> Path:
     except OSError as error:
         raise StoreError(f"{root}: cannot look for runs ({error.strerror or error}); name a run folder") from error
     if not runs:
-        raise StoreError(f"{root}: there is no run in this folder; name a run folder, or another --root")
+        raise StoreError(f"{root}: no run in this folder; name a run folder, or another --root")
     return max(runs, key=lambda path: path.name)
 
 
@@ -169,7 +169,7 @@ def create(folder: Path, run: Run) -> Journal:
     except FileExistsError:
         raise StoreError(f"{folder}: already holds a run; name another folder, or continue it with --resume") from None
     except OSError as error:
-        raise StoreError(f"{folder}: cannot begin a run there ({error.strerror or error})") from error
+        raise StoreError(f"{folder}: cannot start a run there ({error.strerror or error})") from error
     opened = Journal(folder, journal, lock)
     try:
         write_run(folder, run)
@@ -213,7 +213,7 @@ def read_run(folder: Path) -> Run:
         check_document(document)
         return run
     except FileNotFoundError:
-        raise StoreError(f"{folder}: is not a run folder, it has no {RUN}; name the folder of a run") from None
+        raise StoreError(f"{folder}: is not a run folder (no {RUN})") from None
     except OSError as error:
         raise StoreError(f"{path}: cannot read ({error.strerror or error})") from error
     except (ValueError, RecursionError) as error:
@@ -244,8 +244,8 @@ def read_lines(folder: Path) -> Iterator[tuple[bytes, Record]]:
         raise StoreError(f"{path}: cannot read ({error.strerror or error})") from error
     if lines.unchecked:
         warnings.warn(
-            f"{path}: {lines.unchecked:,} of its records were written without checksums by an earlier epcheck: a "
-            "damaged digit in them would not be noticed",
+            f"{path}: {lines.unchecked:,} records have no checksum (written by an earlier epcheck), "
+            "so damage cannot be detected",
             UncheckedWarning,
             stacklevel=2,
         )

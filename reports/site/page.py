@@ -30,10 +30,10 @@ SCRIPTS = (
 )
 
 MEANINGS = {
-    FAILURE: "some cases are wrong",
-    EXPECTED: "what is wrong is known and expected",
-    OK: "all that it took is right",
-    NOT_RUN: "it declines all",
+    FAILURE: "some cases fail",
+    EXPECTED: "all failures are known and expected",
+    OK: "all taken cases pass",
+    NOT_RUN: "all cases declined",
 }
 
 
@@ -76,7 +76,7 @@ class Total:
 
     @property
     def percent(self) -> str:
-        return f"{self.share} %" if self.taken else "it took none"
+        return f"{self.share} %" if self.taken else "none taken"
 
     @property
     def state(self) -> str:

@@ -42,9 +42,9 @@ class Addition(StrEnum):
     """What became of a run that was to be added."""
 
     ADDED = "added"
-    REPLACED = "replaced, there is more of it now"
+    REPLACED = "replaced with a more complete copy"
     THERE = "already there"
-    FULLER = "left out, the store has more of it"
+    FULLER = "skipped: the store has a more complete copy"
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def sources(path: Path) -> tuple[Path, ...]:
         e for e in entries if (e / RUN).is_file() or (e.suffix == SUFFIX and e.name[0] != "." and e.is_file())
     )
     if not found:
-        raise StoreError(f"{path}: there is no run in this folder; name a run's folder or a file of a store")
+        raise StoreError(f"{path}: no run in this folder; name a run folder or a file of a store")
     return found
 
 
@@ -89,7 +89,7 @@ def add(store: Path, source: Path, *, dry_run: bool = False) -> Added:
     records stays; a file that is cut off or damaged is replaced. Raises StoreError; then the store is as it was."""
     run = read_run(source) if source.is_dir() else read_file(source).run
     if not is_run_id(run.run_id):
-        raise StoreError(f"{source}: its run is named {run.run_id[:99]!r}, which is no name for a file")
+        raise StoreError(f"{source}: its run id {run.run_id[:99]!r} is not a valid file name")
     place = store / f"{run.run_id}{SUFFIX}"
     kept = _kept(place, run, source)
     if dry_run and source.is_dir():
@@ -131,9 +131,7 @@ def check_file(stored: StoredRun) -> None:
             raise
         raise FileProblemError(stored.path, ProblemKind.DAMAGED, f"is damaged ({first_line(error)})") from None
     if rows != stored.recorded:
-        raise FileProblemError(
-            stored.path, ProblemKind.DAMAGED, f"has {rows:,} rows, and says {stored.recorded:,} of itself"
-        )
+        raise FileProblemError(stored.path, ProblemKind.DAMAGED, f"has {rows:,} rows, but declares {stored.recorded:,}")
 
 
 def prune(
@@ -218,10 +216,10 @@ def _make(store: Path) -> None:
 
 
 def _foreign_files(folder: Path) -> Iterator[FileProblem]:
-    """What is in the folder and is no file of a store."""
+    """What is in the folder and is not a file of a store."""
     for path in folder.iterdir():
         if path.suffix != SUFFIX or path.name[0] == ".":
-            yield FileProblem(path, ProblemKind.FOREIGN, f"{shown(path)}: is no file of a store")
+            yield FileProblem(path, ProblemKind.FOREIGN, f"{shown(path)}: is not a file of a store")
 
 
 def _problem(stored: StoredRun) -> FileProblem | None:

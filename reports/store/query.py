@@ -36,7 +36,7 @@ def connect(runs: Iterable[StoredRun]) -> duckdb.DuckDBPyConnection:
         database.execute(f"CREATE VIEW outcomes AS SELECT {columns} FROM {source}")
     except duckdb.Error as error:
         database.close()
-        raise StoreError(f"the store cannot be asked ({first_line(error)}); see: epcheck store check") from None
+        raise StoreError(f"cannot query the store ({first_line(error)}); see: epcheck store check") from None
     return database
 
 
@@ -110,7 +110,7 @@ def _refuse_rows_without(name: str, runs: Iterable[StoredRun]) -> None:
 
 
 def _query_failed(error: Exception) -> StoreError:
-    return StoreError(f"the store cannot be asked ({first_line(error)})")
+    return StoreError(f"cannot query the store ({first_line(error)})")
 
 
 def _literal(path: Path) -> str:

@@ -150,9 +150,7 @@ def parse_metadata(metadata: pq.FileMetaData, path: Path) -> StoredRun:
     except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise FileProblemError(path, ProblemKind.DAMAGED, f"does not describe a run ({error})") from None
     if not is_run_id(run.run_id):
-        raise FileProblemError(
-            path, ProblemKind.FOREIGN, f"is of a run named {run.run_id[:99]!r}, which is no name for a file"
-        )
+        raise FileProblemError(path, ProblemKind.FOREIGN, f"its run id {run.run_id[:99]!r} is not a valid file name")
     rows_checksum = fields.get(PARQUET_KEY.encode(), b"").decode("ascii", "replace")[:8]
     return StoredRun(path, run, counted, schema, rows_checksum)
 
@@ -198,7 +196,7 @@ def _checked_version(path: Path, fields: Mapping[bytes, bytes]) -> int:
             path, ProblemKind.OLDER, "has schema 1; make it again with: epcheck report RUN --parquet"
         )
     if text is None or not text.isdigit():
-        raise FileProblemError(path, ProblemKind.FOREIGN, "is a Parquet file, but not of a run")
+        raise FileProblemError(path, ProblemKind.FOREIGN, "is a Parquet file, but not a run")
     if int(text[:9]) > parquet.SCHEMA_VERSION:
         newer = f"has schema {int(text[:9])}, newer than this epcheck reads ({parquet.SCHEMA_VERSION}); upgrade epcheck"
         raise FileProblemError(path, ProblemKind.NEWER, newer)

@@ -73,9 +73,7 @@ def files(folder: Path) -> list[Path]:
         with os.scandir(folder) as entries:
             names = [entry.name for entry in entries if entry.name.endswith(SUFFIX) and entry.name[0] != "."]
     except FileNotFoundError:
-        raise StoreError(
-            f"{folder}: there is no store; make one with: epcheck store add RUN --store {folder}"
-        ) from None
+        raise StoreError(f"{folder}: no store; create one with: epcheck store add RUN --store {folder}") from None
     except OSError as error:
         raise StoreError(f"{folder}: cannot read the store ({error.strerror or error})") from error
     return [folder / name for name in sorted(names)]

@@ -40,8 +40,8 @@ def write_html(trend: Trend, path: Path, root: Path | None = None) -> Path:
             links=links,
             sentences=sections,
             sections={section.title: section for section in sections.sections(trend, most=1000)},
-            rates=_chart(trend, "Cases that pass, of those that pass or fail", "%", _rates, _marks(trend)),
-            failures=_chart(trend, "Failing cases, more or fewer than on the first night", "cases", _more_failures),
+            rates=_chart(trend, "Pass rate: passing / (passing + failing) cases", "%", _rates, _marks(trend)),
+            failures=_chart(trend, "Failing cases, relative to the first night", "cases", _more_failures),
             families=[
                 _chart(trend, family, "points", partial(_points, family=family)) for family in _moved_most(trend)
             ],

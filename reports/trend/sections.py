@@ -10,7 +10,7 @@ from epcheck.reports.store.machines import Machine
 from epcheck.reports.store.nights import Completeness, Night
 from epcheck.reports.trend.trend import AffectedCase, Event, FlakyCase, SingleNight, Trend
 
-NOTHING_CHANGED = "nothing that the fingerprints tell"
+NOTHING_CHANGED = "no recorded change in driver, runtime or OS"
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def headline(trend: Trend) -> str:
         night.completeness is not Completeness.NOT_RUN for machine in trend.machines for night in machine.nights
     )
     if not completeness:
-        return f"{trend.store}: no night is recorded."
+        return f"{trend.store}: no nights recorded."
     runs, machines = _count(completeness, "night"), _count(len(trend.machines), "machine")
     return f"{runs} of {machines}, {trend.labels[0]} to {trend.labels[-1]}."
 
@@ -76,7 +76,7 @@ def by_operator(cases: Iterable[AffectedCase], most: int = 4) -> str:
 def how_often(flake: FlakyCase) -> str:
     """In what way a case flickers."""
     words = [f"differs between repeats in {_count(flake.wavering, 'night')}"] if flake.wavering else []
-    words += [f"changed {flake.flips} times for no reason"] if flake.flips >= 2 else []
+    words += [f"changed {flake.flips} times without a recorded change"] if flake.flips >= 2 else []
     return ", ".join(words)
 
 
@@ -91,18 +91,18 @@ def _machines(trend: Trend) -> Section:
             percent(_rate(then)), percent(_rate(now)), f"{now.counts.failing:,}" if now else "not run",
         ))  # fmt: skip
     header = ("machine", "whole", "partial", "not run", "newest night", "pass at first", "pass now", "failing now")
-    return Section("Machines side by side", (), header, tuple(rows), (1, 2, 3, 5, 6, 7))
+    return Section("Machines", (), header, tuple(rows), (1, 2, 3, 5, 6, 7))
 
 
 def _events(trend: Trend, most: int) -> Section:
     broke = sum(event.broke for event in trend.events)
     sentences = [
-        f"{_count(broke, 'time')} cases broke and {_count(len(trend.events) - broke, 'time')} they were mended."
-    ] if trend.events else ["Nothing broke and nothing was mended."]  # fmt: skip
+        f"{_count(broke, 'regression')}, {_count(len(trend.events) - broke, 'fix', 'fixes')}."
+    ] if trend.events else ["No regressions and no fixes."]  # fmt: skip
     rows = tuple(
         (
             event.night,
-            "broke" if event.broke else "mended",
+            "regression" if event.broke else "fix",
             str(len(event.cases)),
             str(event.lasting),
             by_operator(event.cases),
@@ -112,8 +112,8 @@ def _events(trend: Trend, most: int) -> Section:
         for event in trend.events[:most]
     )
     sentences += _left_out(len(trend.events), most)
-    header = ("night", "", "cases", "still so", "operators", "what came with it", "machine")
-    return Section("What broke, and what came with it", tuple(sentences), header, rows, (2, 3))
+    header = ("night", "", "cases", "still failing", "operators", "what changed", "machine")
+    return Section("Regressions and fixes, and what changed with them", tuple(sentences), header, rows, (2, 3))
 
 
 def _families(trend: Trend) -> Section:
@@ -129,7 +129,7 @@ def _families(trend: Trend) -> Section:
             cells = [_moved(old, new) for old, new in zip(before, rates, strict=True)]
             rows.append((min(rate for rate in rates if rate is not None), family, cells))
     families = _count(len(trend.families), "operator family", "operator families")
-    sentences = (f"Wholly passing on every machine: {right} of {families}.",) if trend.families else ()
+    sentences = (f"{right} of {families} pass completely on every machine.",) if trend.families else ()
     header = ("family", *(machine.name for machine in trend.machines))
     table = tuple((name, *cells) for _, name, cells in sorted(rows))
     return Section("Pass rate by family, now", sentences, header, table, range(1, len(header)))
@@ -151,7 +151,7 @@ def _single_nights(trend: Trend, most: int) -> Section:
         for night in trend.single_nights[:most]
     )
     header = ("night", "cases", "status", "operators", "machine")
-    sentences = ("Cases that failed together in that night alone, though nothing is known to have changed.",)
+    sentences = ("Cases that failed together in one night only, without a recorded change.",)
     left_out = tuple(_left_out(len(trend.single_nights), most))
     return Section("One bad night", (*sentences, *left_out) if rows else (), header, rows, (1,))
 
@@ -175,7 +175,7 @@ def _not_run(trend: Trend, most: int) -> Section:
 
 
 def _problems(trend: Trend) -> Section:
-    return Section("Files that are not counted", tuple(f"{t.kind}: {t.sentence}" for t in trend.problems))
+    return Section("Files not counted", tuple(f"{t.kind}: {t.sentence}" for t in trend.problems))
 
 
 def _rate(night: Night | None, family: str | None = None) -> float | None:
@@ -190,7 +190,7 @@ def _moved(old: float | None, new: float | None) -> str:
 
 
 def _left_out(count: int, most: int) -> list[str]:
-    return [f"The first {most} of {count:,} are listed."] if count > most else []
+    return [f"First {most} of {count:,}."] if count > most else []
 
 
 def _count(number: int, singular: str, plural: str = "") -> str:

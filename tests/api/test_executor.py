@@ -44,7 +44,7 @@ def why_not(*targets: str, vulkan: Path | None = None, baseline: str | None = No
 
 def test_a_driver_that_is_not_there(bare: list[str], tmp_path: Path) -> None:
     missing = tmp_path / "icd.json"
-    expected = f"there is no Vulkan driver {missing}; name the driver's ICD file (JSON)"
+    expected = f"no such Vulkan driver: {missing}; name the driver's ICD file (JSON)"
     assert why_not("dml", vulkan=missing) == expected
     assert why_not(vulkan=missing) == expected
     assert bare == []
@@ -58,8 +58,8 @@ def test_nothing_is_listed_for_a_target_that_is_not_there(monkeypatch: pytest.Mo
 def test_another_target_or_the_baseline(bare: list[str]) -> None:
     assert why_not("dml", "no-such").startswith("unknown target 'no-such'")
     assert why_not("dml", baseline="no-such").startswith("unknown target 'no-such'")
-    assert why_not("dml@new") == "target 'dml@new': 'new' is no release; write for example dml@1.20.1"
-    assert why_not("directml@new") == "target 'directml@new': 'new' is no release; write for example directml@1.20.1"
+    assert why_not("dml@new") == "target 'dml@new': 'new' is not a release; write for example dml@1.20.1"
+    assert why_not("directml@new") == "target 'directml@new': 'new' is not a release; write for example directml@1.20.1"
     assert bare == []
 
 

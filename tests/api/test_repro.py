@@ -94,8 +94,8 @@ def script(folder: Path) -> tuple[int, list[str]]:
 def test_a_target_that_has_no_such_variant_is_one_sentence(tmp_path: Path) -> None:
     for variant, words in {
         "level=none": "target 'cpu' has no variant 'level=none'; it has level=basic, level=extended, level=all",
-        "speed": "there is no variant 'speed'; write AXIS=VALUE with an axis of level, io_binding, context",
-        "context=file": "there is no variant 'context=file': CPUExecutionProvider makes no EPContext models",
+        "speed": "unknown variant 'speed'; write AXIS=VALUE with an axis of level, io_binding, context",
+        "context=file": "unknown variant 'context=file': CPUExecutionProvider makes no EPContext models",
     }.items():
         with pytest.raises(TargetError, match=f"^{re.escape(words)}"):
             api.repro(api.ReproOptions(RELU, target="cpu", variant=variant, out=tmp_path))
@@ -131,7 +131,7 @@ def test_a_replayed_variant_is_run_in_that_way_and_differs_as_in_its_run(fused: 
     varied = found["varied"]
     assert varied.status == terms.VARIANT_DEPENDENT
     assert [(way.variant, way.state) for way in varied.variants] == [("level=basic", terms.DIFFERS)]
-    assert "right as it is run ordinarily, and not the same in another way: level=basic: is wrong" in varied.reason
+    assert "right in the plain run, but differs when run another way: level=basic: is wrong" in varied.reason
     assert varied.case.repro.endswith("--target cpu --variant level=basic")
 
 

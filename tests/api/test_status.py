@@ -47,7 +47,7 @@ def test_a_target_that_is_not_ready_names_what_makes_it_so() -> None:
     assert commands == {name: f"epcheck env create {name}" for name in commands}
     done = call("status")
     assert done.code == 2
-    ready, others = done.out.split("What would make others work")
+    ready, others = done.out.split("How to get the others")
     assert "\ncpu  CPUExecutionProvider" in ready
     assert f"\ndml  the default: DirectML's provider: {NO_LAB}" in others
 

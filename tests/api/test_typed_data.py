@@ -122,7 +122,7 @@ def test_what_is_no_document_is_refused(document: bytes) -> None:
 
 
 def test_no_type_is_taken_that_is_no_data() -> None:
-    with pytest.raises(TypeError, match="object is no plain data"):
+    with pytest.raises(TypeError, match="object is not plain data"):
         encode(object())
     with pytest.raises(ResultError, match="is no type of a result"):
         decode(object, b"{}", [])

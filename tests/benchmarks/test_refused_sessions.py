@@ -31,7 +31,7 @@ def test_a_case_that_ends_each_worker_is_told_from_one_that_others_survive() -> 
         "ends its worker every time: LpPool-2/float32/refused_strides_0[runtime] (2 sessions)",
     ]
     assert not is_bad
-    lost = span("lost", "Add-7/float32/refused_two_dtypes_again2[runtime]: no answer, and no CPU time used for 4 s")
+    lost = span("lost", "Add-7/float32/refused_two_dtypes_again2[runtime]: no response, and no CPU time used for 4 s")
     text, is_bad = refused_sessions.report([*spans, lost])
     assert "4 sessions, 3 ended their worker, of which 1 hung" in text
     assert "ended its worker 1 times of 2: Add-7/float32/refused_two_dtypes[runtime]" in text

@@ -101,11 +101,11 @@ def test_the_command_shows_the_diff_and_writes_only_when_it_is_told_to(run: Path
     shown = call(*asked)
     assert shown.code == 0
     assert '+case = "Slice-13/float16/far_*[runtime]"' in shown.out
-    assert shown.err == f"{file}: 2 failures are expected with it (not written; --write does)\n"
+    assert shown.err == f"{file}: 2 failures are expected with it (dry run; write it with --write)\n"
     assert file.read_text(encoding="utf-8") == EXISTING
     assert call(*asked, "--write").out == shown.out
     assert [found.case for found in expectation_file.load(file)] == ["TopK-*", "Slice-13/float16/far_*[runtime]"]
-    assert call(*asked).err == f"{file}: nothing to add; 2 failures are expected already\n"
+    assert call(*asked).err == f"{file}: nothing to add: 2 failures are already expected\n"
 
 
 def test_only_the_chosen_failures_are_written(run: Path, tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_entries_apply_where_the_chosen_facts_are_as_in_the_run(run_on_mesa: Pat
         '[[expect]]\ncase = "Slice-13/float16/far_*[runtime]"\nstatus = "mismatch"\n'
         'when = { adapter = "llvmpipe*", driver = "25.0.7" }\nreason = "ticket 8"\n'
     )
-    assert call(*asked).err == f"{file}: nothing to add; 2 failures are expected already\n"
+    assert call(*asked).err == f"{file}: nothing to add: 2 failures are already expected\n"
 
 
 def test_an_entry_for_other_machines_covers_nothing(run_on_mesa: Path, tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_an_entry_for_other_machines_covers_nothing(run_on_mesa: Path, tmp_path:
         encoding="utf-8",
     )
     asked = ("expect", "--from", str(run_on_mesa), "--reason", "ticket 8", "--file", str(file))
-    assert call(*asked).err == f"{file}: 2 failures are expected with it (not written; --write does)\n"
+    assert call(*asked).err == f"{file}: 2 failures are expected with it (dry run; write it with --write)\n"
 
 
 def test_a_fact_that_the_run_does_not_have_is_one_sentence(run_on_mesa: Path, tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_an_id_that_is_none_is_refused_and_not_looked_for_in_the_suite(
     monkeypatch.setattr(suite, "cases", lambda *_: pytest.fail("the suite is listed"))
     folder = stored(tmp_path / "run", [a_wrong_slice(case_id=case_id)])
     sentence = refused("expect", "--from", str(folder), "--reason", "x", "--file", str(tmp_path / FILE))
-    why = "is no case id, and an expectation of it would cover other cases; choose others with -k"
+    why = "is not a case id, and would cover other cases as a glob; choose cases with -k"
     assert sentence == f"'{case_id}' {why}"
 
 

@@ -67,7 +67,7 @@ def test_a_conformance_failure_ends_with_1_and_is_named(tmp_path: Path, monkeypa
     done = call("run", "-t", target, *arguments)
     assert (done.code, done.err) == (1, "")
     shown, _, summary = done.out.partition("\noperator")
-    why = "brings its process down: the worker process ended: killed by SIGABRT"
+    why = "crashes: the worker process ended: killed by SIGABRT"
     first = re.fullmatch(r"failure Slice-1/float32/(\w+)\[runtime\] \(crash\): (.*)", shown.splitlines()[0])
     assert first is not None
     assert first[1] in {"steps_omitted", "steps_omitted_past_the_end"}  # of two at once, either may end first
@@ -116,7 +116,7 @@ def test_a_target_that_cannot_start_ends_with_2_and_can_be_taken_up_again(tmp_pa
     why = "its worker does not start: the worker process ended: exit code 1; it said: ModuleNotFoundError"
     assert f"it failed: target 'python:nothing:here': {why}: No module named 'nothing'" in done.out
     assert done.err == f"epcheck: the run failed: target 'python:nothing:here': {why}: No module named 'nothing'\n"
-    assert "Take it up again with: epcheck run --resume" in done.out
+    assert "Resume with: epcheck run --resume" in done.out
 
 
 @contextmanager
@@ -173,7 +173,7 @@ def test_an_interrupted_run_ends_with_130_keeps_what_it_has_and_can_be_resumed(t
     run = reports.read_run(folder)
     assert (run.status, len(recorded(folder)) >= 60, len(recorded(folder)) < run.planned) == ("interrupted", True, True)
     assert (folder / "report.html").is_file()
-    assert f"Take it up again with: epcheck run --resume epcheck-runs/{folder.name}".encode() in out
+    assert f"Resume with: epcheck run --resume epcheck-runs/{folder.name}".encode() in out
     resume(tmp_path, folder)
 
 
@@ -295,7 +295,7 @@ def test_a_run_is_not_taken_up_again_by_another_driver(tmp_path: Path) -> None:
     reports.write_run(folder, replace(run, status="interrupted", targets=older))
     assert refused("run", "--resume", str(folder)) == (
         f"run {folder.name}: target 'cpu' has changed since the run was started: onnxruntime is '1.0' and "
-        f"'{run.targets['cpu']['onnxruntime']}'; start a new run, or say --may-differ onnxruntime"
+        f"'{run.targets['cpu']['onnxruntime']}'; start a new run, or pass --may-differ onnxruntime"
     )
     assert recorded(folder) == []
     assert call("run", "--resume", str(folder), "--may-differ", "onnxruntime").code == 0

@@ -68,7 +68,7 @@ def test_a_failure_is_told_in_words() -> None:
         "-k", "Slice-1/float32/steps_omitted[runtime]", cwd=HERE,
     )  # fmt: skip
     assert code == 1
-    crash = "brings its process down: the worker process ended: killed by SIGABRT; cpu is right"
+    crash = "crashes: the worker process ended: killed by SIGABRT; cpu is right"
     assert f"crash, blame: candidate: python:faulty_backends:aborts_always {crash}" in output
     assert 'reproduce with: epcheck repro "Slice-1/float32/steps_omitted[runtime]" --out repro' in output
     assert "Traceback" not in output
@@ -166,7 +166,7 @@ NO_OPERATOR = ("--op", "Slize"), 4, "ERROR: epcheck: unknown operator 'Slize'; t
 NO_TARGET = (
     ("--ep", "gpu", "--op", "Slice"),
     2,
-    "Exit: epcheck: unknown target 'gpu'; there are: cpu, dml, directml, reference, webgpu, openvi",
+    "Exit: epcheck: unknown target 'gpu'. Known targets: cpu, dml, directml, reference, webgpu, openvi",
 )
 
 
@@ -191,8 +191,8 @@ def test_what_does_not_exist_is_one_sentence(
     ("option", "value", "sentence"),
     [
         ("--dtype", ["float33"], "epcheck: unknown dtype 'float33'; the suite has: bfloat16, bool, float16, float32, "),
-        ("--baseline", "./no", "epcheck: target './no': there is no interpreter at './no'"),
-        ("--variants", ["speed"], "epcheck: --variants: there is no axis 'speed'; write some of level, binding, cont"),
+        ("--baseline", "./no", "epcheck: target './no': no such interpreter: ./no"),
+        ("--variants", ["speed"], "epcheck: --variants: unknown axis 'speed'; write some of level, binding, cont"),
     ],
 )
 def test_other_options_are_refused_before_anything_is_collected(

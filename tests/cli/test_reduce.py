@@ -53,7 +53,7 @@ def test_a_part_whose_second_run_differs_differs_when_it_is_replayed(model: Path
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--level", "most"), "there is no level 'most'"),
+        (("--level", "most"), "unknown level 'most'"),
         (("--dim", "batch"), "--dim batch: write NAME=SIZE"),
         (("--dim", "length=3"), "no free dynamic dimension 'length'"),
         (("--baseline", "none"), "a baseline must say what is right"),

@@ -78,10 +78,10 @@ def test_a_target_that_does_not_is_shown_where_and_by_how_much(tmp_path: Path) -
     done = call("replay", str(folder), "-t", "cpu", "--baseline", "reference")
     assert (done.code, done.err) == (1, "")
     assert done.out.splitlines() == [
-        "mismatch: test_data_set_0: cpu: y: 1 of 4 elements are wrong; each must be within 8389 ULP of the truth "
+        "mismatch: test_data_set_0: cpu: y: 1 of 4 elements are wrong; each must be within 8389 ULP "
         "(onnx.backend.test's rtol 1e-3 and atol 1e-7)",
         "  y[2]: expected 4.0, got 3.0, 2.09715e+06 ULP away",
-        "  reference, the baseline: mismatch: y: 1 of 4 elements are wrong; each must be within 8389 ULP of the truth "
+        "  reference, the baseline: mismatch: y: 1 of 4 elements are wrong; each must be within 8389 ULP "
         "(onnx.backend.test's rtol 1e-3 and atol 1e-7)",
     ]
 
@@ -123,7 +123,7 @@ def test_without_outputs_the_baseline_says_what_is_right(tmp_path: Path, monkeyp
 def test_without_outputs_and_baseline_nobody_knows(tmp_path: Path) -> None:
     folder = a_folder(tmp_path / "m", inputs=[ONES])
     sentence = refused("replay", str(folder), "-t", "cpu", "--baseline", "none")
-    assert sentence == "'test_data_set_0' has no output_0.pb: name a baseline that says what is right"
+    assert sentence == "'test_data_set_0' has no output_0.pb: name a baseline with --baseline"
 
 
 def test_every_data_set_is_replayed_on_every_target(tmp_path: Path) -> None:
@@ -202,19 +202,23 @@ def nothing(_folder: Path) -> None:
     [
         (external("../secret"), nothing, "has its data at '../secret', outside the model's folder"),
         (external("a/../../secret"), nothing, "has its data at 'a/../../secret', outside the model's folder"),
-        (external("/etc/passwd"), nothing, "has its data at '/etc/passwd', which is no path inside the model's folder"),
-        (external("C:\\secret"), nothing, "which is no path inside the model's folder"),
-        (external("\\\\host\\share"), nothing, "which is no path inside the model's folder"),
-        (external("..\\secret"), nothing, "which is no path inside the model's folder"),
-        (external("a\0b"), nothing, "which is no path inside the model's folder"),
-        (external(""), nothing, "has its data at '', which is no path inside the model's folder"),
+        (
+            external("/etc/passwd"),
+            nothing,
+            "has its data at '/etc/passwd', which is not a path inside the model's folder",
+        ),
+        (external("C:\\secret"), nothing, "which is not a path inside the model's folder"),
+        (external("\\\\host\\share"), nothing, "which is not a path inside the model's folder"),
+        (external("..\\secret"), nothing, "which is not a path inside the model's folder"),
+        (external("a\0b"), nothing, "which is not a path inside the model's folder"),
+        (external(""), nothing, "has its data at '', which is not a path inside the model's folder"),
         (external("a" * 5000), nothing, "where no file can be"),
         (external("circle"), make_circle, "has its data at 'circle', where "),
         (external("link"), escape_by_link, "has its data at 'link', outside the model's folder"),
         (external("up/secret"), escape_by_linked_folder, "has its data at 'up/secret', outside the model's folder"),
-        (external("pipe"), make_pipe, "has its data at 'pipe', where there is no file"),
-        (external("."), nothing, "has its data at '.', where there is no file"),
-        (external("none"), nothing, "has its data at 'none', where there is no file"),
+        (external("pipe"), make_pipe, "has its data at 'pipe', but there is no such file"),
+        (external("."), nothing, "has its data at '.', but there is no such file"),
+        (external("none"), nothing, "has its data at 'none', but there is no such file"),
         (external("w.bin", length=64), nothing, "has its data at bytes 0 to 64 of 'w.bin', which has 16"),
         (external("w.bin", offset=8, length=16), nothing, "has its data at bytes 8 to 24 of 'w.bin', which has 16"),
         (external("w.bin", offset=-16), nothing, "has its data at bytes -16 to 16 of 'w.bin', which has 16"),
@@ -242,7 +246,7 @@ def test_external_data_anywhere_else_is_refused(
 @pytest.mark.parametrize(
     ("dims", "words"),
     [
-        ((1 << 40, 1 << 40), "has the dimensions [1099511627776, 1099511627776], more than anything can hold"),
+        ((1 << 40, 1 << 40), "has the dimensions [1099511627776, 1099511627776], which is too large"),
         ((-2, -2), "has the dimensions [-2, -2]"),
     ],
 )
@@ -250,7 +254,7 @@ def test_external_data_of_sizes_that_nothing_has_is_refused(tmp_path: Path, dims
     folder = a_folder(tmp_path / "m", a_model(weights=external("w.bin", dims)), [ONES], [RIGHT])
     (folder / "w.bin").write_bytes(WEIGHTS.tobytes())
     sentence = refused("replay", str(folder), "-t", "cpu", "--baseline", "none")
-    assert sentence.startswith(f"'{folder}/model.onnx' is no valid ONNX model: tensor 'w' {words}")
+    assert sentence.startswith(f"'{folder}/model.onnx' is not a valid ONNX model: tensor 'w' {words}")
 
 
 def hidden(tensor: TensorProto, where: str) -> onnx.ModelProto:
@@ -296,9 +300,9 @@ def test_external_data_is_found_wherever_it_hides(tmp_path: Path, where: str) ->
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "is no ONNX model: its graph has no node"),
-        (b"\xff" * 100, "is no ONNX model: its bytes cannot be parsed"),
-        (b"\x3a" + b"\x3a\x7f" * 1000, "is no ONNX model: its bytes cannot be parsed"),
+        (b"", "is not an ONNX model: its graph has no node"),
+        (b"\xff" * 100, "is not an ONNX model: its bytes cannot be parsed"),
+        (b"\x3a" + b"\x3a\x7f" * 1000, "is not an ONNX model: its bytes cannot be parsed"),
     ],
     ids=["empty", "no_protobuf", "cut_short"],
 )
@@ -315,7 +319,7 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
 
 
 def test_folders_without_a_model_or_data_are_named(tmp_path: Path) -> None:
-    assert refused("replay", str(tmp_path / "no"), "-t", "cpu") == f"'{tmp_path}/no/model.onnx' is not there"
+    assert refused("replay", str(tmp_path / "no"), "-t", "cpu") == f"no such file: {tmp_path}/no/model.onnx"
     folder = a_folder(tmp_path / "m", inputs=[ONES])
     (folder / "test_data_set_0/input_0.pb").unlink()
     sentence = refused("replay", str(folder), "-t", "cpu")
@@ -332,13 +336,13 @@ def tensor_file(**fields: Any) -> bytes:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"\xff" * 20, "is no valid tensor"),
-        (tensor_file(data_type=1, dims=[1 << 40], raw_data=bytes(4)), "is no valid tensor"),
-        (tensor_file(data_type=1, dims=[-4], raw_data=bytes(4)), "is no valid tensor"),
-        (tensor_file(data_type=99, dims=[1], raw_data=bytes(4)), "is no valid tensor"),
-        (tensor_file(data_type=8, dims=[1], string_data=[b"a"]), "holds STRING, which cannot be sent"),
-        (tensor_file(data_type=16, dims=[1], raw_data=bytes(2)), "holds BFLOAT16, which cannot be sent"),
-        (external("../secret").SerializeToString(), "keeps its data in another file, which test data must not"),
+        (b"\xff" * 20, "is not a valid tensor"),
+        (tensor_file(data_type=1, dims=[1 << 40], raw_data=bytes(4)), "is not a valid tensor"),
+        (tensor_file(data_type=1, dims=[-4], raw_data=bytes(4)), "is not a valid tensor"),
+        (tensor_file(data_type=99, dims=[1], raw_data=bytes(4)), "is not a valid tensor"),
+        (tensor_file(data_type=8, dims=[1], string_data=[b"a"]), "holds STRING, which is not supported"),
+        (tensor_file(data_type=16, dims=[1], raw_data=bytes(2)), "holds BFLOAT16, which is not supported"),
+        (external("../secret").SerializeToString(), "has external data, which test data must not have"),
     ],
     ids=["no_protobuf", "too_few_bytes", "negative", "unknown_type", "text", "bfloat16", "external"],
 )

@@ -69,7 +69,7 @@ def refusal(tmp_path: Path, model: onnx.ModelProto) -> str:
     onnx.save(model, tmp_path / "model.onnx")
     with pytest.raises(ModelFileError) as caught:
         model_file.parse(tmp_path / "model.onnx")
-    return str(caught.value).removeprefix(f"'{tmp_path}/model.onnx' is no valid ONNX model: ")
+    return str(caught.value).removeprefix(f"'{tmp_path}/model.onnx' is not a valid ONNX model: ")
 
 
 def an_add(index: int = 0) -> onnx.ModelProto:
@@ -83,8 +83,8 @@ def an_add(index: int = 0) -> onnx.ModelProto:
     [
         ([-3], "tensor 'w' has the dimensions [-3]"),
         ([2**40], "tensor 'w' has 3 numbers of data; [1099511627776] of FLOAT needs 1,099,511,627,776"),
-        ([2**62, 8], "tensor 'w' has the dimensions [4611686018427387904, 8], more than anything can hold"),
-        ([2**32, 2**32], "tensor 'w' has the dimensions [4294967296, 4294967296], more than anything can hold"),
+        ([2**62, 8], "tensor 'w' has the dimensions [4611686018427387904, 8], which is too large"),
+        ([2**32, 2**32], "tensor 'w' has the dimensions [4294967296, 4294967296], which is too large"),
         ([4], "tensor 'w' has 3 numbers of data; [4] of FLOAT needs 4"),
     ],
 )
@@ -126,7 +126,7 @@ def test_tensors_without_an_element_type_are_refused(tmp_path: Path) -> None:
 def test_a_segment_of_a_tensor_is_refused(tmp_path: Path) -> None:
     model = an_add()
     model.graph.initializer[0].segment.begin = 1
-    assert refusal(tmp_path, model) == "tensor 'w' is a segment of another, which nobody reads"
+    assert refusal(tmp_path, model) == "tensor 'w' is a segment of another, which is not supported"
 
 
 def test_bytes_where_text_is_expected_are_refused(tmp_path: Path) -> None:
@@ -293,7 +293,7 @@ def test_calls_that_do_not_suit_their_functions_are_refused(
     with pytest.raises(ModelFileError) as caught:
         runnable(path, model_file.parse(path))
     reason = f"its functions cannot be put in place of their calls: {why}"
-    assert str(caught.value) == f"'{path}' is no valid ONNX model: {reason}"
+    assert str(caught.value) == f"'{path}' is not a valid ONNX model: {reason}"
     with pytest.raises(OracleError) as unknown:
         oracle.evaluate(model, {"x": np.ones((2, 2), np.float32)})
     assert str(unknown.value) == reason

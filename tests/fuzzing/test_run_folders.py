@@ -159,7 +159,7 @@ def test_a_lost_line_leaves_a_run_that_is_not_complete(folder: Path) -> None:
     lines = journal.read_bytes().splitlines(keepends=True)
     journal.write_bytes(b"".join(lines[:4] + lines[5:]))
     document = json.loads(write_json(folder).read_text())
-    headline = "Incomplete: 11 of 12 planned cases are recorded, though it says it is complete."
+    headline = "Incomplete (11 of 12 cases): the run says that it is complete."
     assert (document["complete"], document["headline"].startswith(headline)) == (False, True)
 
 

@@ -222,5 +222,5 @@ def test_an_id_without_its_binding_gets_all_that_it_may_have() -> None:
 
 
 def test_an_id_that_is_nowhere_near_gets_directions() -> None:
-    with pytest.raises(suite.SelectionError, match=r"^unknown case 'Foo'; `epcheck list` prints the ids of all$"):
+    with pytest.raises(suite.SelectionError, match=r"^unknown case 'Foo'; `epcheck list` prints all case ids$"):
         suite.case_by_id("Foo")

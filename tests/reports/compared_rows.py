@@ -24,7 +24,7 @@ def a_row(sample: str = "rank_1", status: str = "pass", dtype: str = "float32", 
         "status": status,
         "blame": "" if status in STATUS_READS else "candidate",
         "reading": STATUS_READS.get(status, "failure"),
-        "reason": "dml gives the true result" if status == "pass" else f"dml: {status}",
+        "reason": "dml is right" if status == "pass" else f"dml: {status}",
         **changes,
     }
     return Row(**fields)

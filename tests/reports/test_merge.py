@@ -148,7 +148,7 @@ def test_a_shard_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     twice = shard(tmp_path / "retried", 2)
     assert refusal(tmp_path, *parts, twice) == (
         "shard-2 and retried both hold shard 2/3 of target 'dml'; "
-        "leave one out, or give each machine's target a name of its own in epcheck.toml"
+        "leave one out, or give each machine's target its own name in epcheck.toml"
     )
     merged = merge_runs([*parts, parts[1]], tmp_path / "out").folder
     assert len(ids(merged)) == 6  # the same folder twice is no second run
@@ -164,7 +164,7 @@ def test_a_driver_that_is_not_the_same_is_refused(tmp_path: Path) -> None:
     fact(parts[2], "dml", driver="26.1.0")
     assert refusal(tmp_path, *parts) == (
         "target 'dml' is not the same in shard-1 and shard-3: driver is '25.0.7' and '26.1.0'; "
-        "give each machine's target a name of its own in epcheck.toml, or say --may-differ driver"
+        "give each machine's target its own name in epcheck.toml, or pass --may-differ driver"
     )
 
 
@@ -203,8 +203,8 @@ def test_a_baseline_that_is_not_the_same_everywhere_is_said(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("status", "how"),
     [
-        ("running", "it is still running or was killed"),
-        ("interrupted", "it was interrupted"),
+        ("running", "the run is still going or was killed"),
+        ("interrupted", "the run was interrupted"),
         ("failed: target 'dml': its worker does not start", "it failed: target 'dml': its worker does not start"),
     ],
 )
@@ -253,7 +253,7 @@ def test_shards_of_different_cuts_are_refused(tmp_path: Path) -> None:
 
 def test_a_run_that_does_not_know_its_share_is_refused(tmp_path: Path) -> None:
     old = stored(tmp_path / "old", CASES, a_run(6))
-    assert refusal(tmp_path, old) == "old: does not say what it is a part of, an older epcheck made it; run it again"
+    assert refusal(tmp_path, old) == "old: was written by an older epcheck and does not name its whole; run it again"
 
 
 def test_a_journal_that_lost_its_end_is_refused(tmp_path: Path) -> None:
@@ -261,7 +261,7 @@ def test_a_journal_that_lost_its_end_is_refused(tmp_path: Path) -> None:
     journal = parts[1] / "journal.jsonl"
     journal.write_bytes(journal.read_bytes()[:-10])
     assert refusal(tmp_path, *parts).replace(f"{tmp_path}/", "") == (
-        "shard-2: is damaged: its journal holds 1 of 2 records; complete it with epcheck run --resume shard-2"
+        "shard-2: is damaged: its journal has 1 of 2 records; complete it with epcheck run --resume shard-2"
     )
 
 
@@ -276,19 +276,19 @@ def test_a_case_that_is_in_two_shards_is_refused(tmp_path: Path) -> None:
     parts = shards(tmp_path, 1, 2)
     (parts[1] / "journal.jsonl").write_bytes((parts[0] / "journal.jsonl").read_bytes())
     case_id = CASES[0].case_id
-    assert refusal(tmp_path, *parts) == f"shard-2: is damaged: '{case_id}' on 'dml' is twice or does not belong"
+    assert refusal(tmp_path, *parts) == f"shard-2: is damaged: '{case_id}' on 'dml' is duplicated or does not belong"
 
 
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    sentence = "is not a run folder and holds none; name the folders of the runs to merge"
+    sentence = "is not a run folder and contains none; name the run folders to merge"
     assert refusal(tmp_path, tmp_path / "empty") == f"empty: {sentence}"
     assert refusal(tmp_path, tmp_path / "nothing") == f"nothing: {sentence}"
 
 
 def test_a_folder_that_exists_is_not_written_to(tmp_path: Path) -> None:
     parts = shards(tmp_path, 1, 2, 3)
-    with pytest.raises(StoreError, match="shard-1: exists already; name another folder for the merged run"):
+    with pytest.raises(StoreError, match="shard-1: already exists; name another folder for the merged run"):
         merge_runs(parts, parts[0])
     assert len(ids(parts[0])) == 2
 

@@ -81,11 +81,9 @@ def examine(
                 if not process.is_stopped():
                     ran = time.monotonic()
                 elif time.monotonic() - ran > STOPPED_S:
-                    raise _make_error(
-                        model, f"somebody stopped the process that read it, for {STOPPED_S:g} s"
-                    ) from None
+                    raise _make_error(model, f"the process that read it was stopped for {STOPPED_S:g} s") from None
                 if time.monotonic() - heard > deadline_s + ORACLE_S:
-                    raise _make_error(model, f"it gave no sign of life for {deadline_s + ORACLE_S:g} s") from None
+                    raise _make_error(model, f"it did not respond for {deadline_s + ORACLE_S:g} s") from None
                 if process.resident_bytes() > memory:
                     raise _make_error(model, f"it takes more than {memory // MEBIBYTE:,} MiB of memory") from None
                 continue

@@ -76,7 +76,7 @@ _Any = Alive | Words | Refused | SystemRefused | Failed | Done
 
 
 def write(pipe: IO[bytes], message: Message, result: object = None) -> None:
-    """result: of Done. Raises OSError, and TypeError for a result that is no plain data."""
+    """result: of Done. Raises OSError, and TypeError for a result that is not plain data."""
     tensors: dict[str, Array] = {}
     if isinstance(message, Done):
         document, parts = typed_data.encode(result)

@@ -32,7 +32,7 @@ class ResultError(ValueError):
 
 
 def encode(value: object) -> tuple[bytes, list[Array]]:
-    """The document of a value, JSON in UTF-8, and its parts. Raises TypeError for what is no plain data."""
+    """The document of a value, JSON in UTF-8, and its parts. Raises TypeError for what is not plain data."""
     parts: list[Array] = []
     return json.dumps(_plain(value, parts), separators=(",", ":")).encode(), parts
 
@@ -58,7 +58,7 @@ def _plain(value: object, parts: list[Array]) -> object:
         return [_plain(each, parts) for each in value]
     if isinstance(value, _WORDS):
         return value
-    raise TypeError(f"{type(value).__name__} is no plain data")
+    raise TypeError(f"{type(value).__name__} is not plain data")
 
 
 def decode(kind: Any, document: bytes, parts: Sequence[Array]) -> Any:

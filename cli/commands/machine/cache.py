@@ -10,14 +10,14 @@ from epcheck.cli.terminal.terminal import Terminal
 
 app = typer.Typer(
     add_completion=False,
-    help="What runs keep for the next ones: where it is, how much it is; `clear` empties it.",
+    help="The cache that runs share: its folder and size; `clear` empties it.",
     invoke_without_command=True,
 )
 
 
 @app.callback()
 def show(context: typer.Context) -> None:
-    """Show where runs keep prepared cases and opinions for the next ones, how many, and how large that may become."""
+    """Show the folder of the cache, its number of entries, its size and its limit."""
     if context.invoked_subcommand is None:
         with failure.one_sentence():
             kept = cache_status()
@@ -27,6 +27,6 @@ def show(context: typer.Context) -> None:
 
 @app.command()
 def clear() -> None:
-    """Forget everything that is kept: the next run takes longer, and comes out the same."""
+    """Delete all entries. The next run takes longer; its results do not change."""
     with failure.one_sentence():
         Terminal().print(f"cleared, {clear_cache() / 1e6:.1f} MB freed")

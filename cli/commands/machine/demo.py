@@ -18,12 +18,14 @@ app = typer.Typer(add_completion=False)
 
 @command(app, DemoOptions)
 def show(options: DemoOptions) -> int:
-    """Judge a made-up provider that has faults, open its report, and say how to find one of them.
+    """Check a demo provider with planted faults, open the report, and explain how to find one.
 
-    Exit code: 0 its faults were found, 2 it could not run, 130 interrupted.
+    Exit code: 0 the faults were found, 2 it could not run, 130 interrupted.
     """
     terminal = Terminal()
-    terminal.print("A made-up provider is judged. It computes on the CPU, and then does what real providers have done.")
+    terminal.print(
+        "This demo checks a provider with planted faults: it computes on the CPU, then repeats faults of real ones."
+    )
     result = demo(options, progress=TerminalProgress(terminal))
     summary.show(terminal, result)
     code = summary.choose_exit_code(result)
@@ -33,10 +35,10 @@ def show(options: DemoOptions) -> int:
     cause = target.causes_of(FAILURE)[0]
     operators = ", ".join(cause.operators)
     steps = (
-        f"1. The report begins with the causes. The first has {cause.cases} cases of {operators}; open it.",
-        f"2. Its smallest case is {cause.smallest}: the page of the case shows what came, what is right, and where.",
-        f"3. Write it as a folder of model, inputs and true outputs: {repro_command(cause.smallest)}",
-        f"4. Judge the folder, after every change of the provider: epcheck replay repro --target {TARGET}",
+        f"1. The report starts with the causes. The first has {cause.cases} cases of {operators}; open it.",
+        f"2. Its smallest case is {cause.smallest}: its page shows the wrong elements, expected and actual values.",
+        f"3. Write the case as a folder (model, inputs, expected outputs): {repro_command(cause.smallest)}",
+        f"4. Check the folder after each change to the provider: epcheck replay repro --target {TARGET}",
     )
     terminal.print()
     terminal.print("Find a fault in a minute", style="bold")

@@ -18,13 +18,13 @@ from epcheck.cli.terminal.progress import TerminalProgress
 from epcheck.cli.terminal.terminal import Terminal
 
 app = typer.Typer(
-    add_completion=False, help="Environments in which other providers run, in a private folder.", no_args_is_help=True
+    add_completion=False, help="Environments for other providers, in a private folder.", no_args_is_help=True
 )
 
 
 @command(app, CreateEnvOptions)
 def create(options: CreateEnvOptions) -> None:
-    """Make the environment of a provider, anew where it is there. Less than two minutes; no root."""
+    """Create the environment of a provider, or recreate it. Takes less than two minutes; needs no root."""
     terminal = Terminal()
     made = create_env(options, progress=TerminalProgress(terminal, keeps_steps=True))
     terminal.print(f"{made.name}: {_words(made)}; run: epcheck run --target {made.name} --thin")
@@ -32,7 +32,7 @@ def create(options: CreateEnvOptions) -> None:
 
 @app.command(name="list")
 def show() -> None:
-    """List the environments that were made, and those that can be."""
+    """List the existing and the available environments."""
     with failure.one_sentence():
         for made in environments():
             Terminal().print(f"{made.name}: {_words(made)}")

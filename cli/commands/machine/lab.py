@@ -30,14 +30,14 @@ app = typer.Typer(
 
 @command(app, InstallLabOptions)
 def install(options: InstallLabOptions) -> None:
-    """Install the lab, or complete it: what is there stays. About a minute and 1 GB; no root."""
+    """Install the lab, or what is missing of it. Takes about a minute and 1 GB; needs no root."""
     terminal = Terminal()
     _show(terminal, install_lab(options, progress=TerminalProgress(terminal, keeps_steps=True)))
 
 
 @command(app, LabStatusOptions)
 def status(options: LabStatusOptions) -> int:
-    """Show what the lab has. Exit status 1 when it is not complete, or, with --vulkan, when it can use no driver."""
+    """Show what the lab has. Exit code: 1 if it is incomplete, or, with --vulkan, if it has no usable driver."""
     terminal, found = Terminal(), lab_status(options)
     _show(terminal, found)
     if not options.vulkan:
@@ -49,14 +49,14 @@ def status(options: LabStatusOptions) -> int:
 
 @command(app, LabOptions)
 def remove(options: LabOptions) -> None:
-    """End what runs in the lab and delete it."""
+    """Stop all processes of the lab and delete it."""
     freed = remove_lab(options)
     Terminal().print(f"removed, {freed / 1e6:.0f} MB freed")
 
 
 @command(app, PackLabOptions)
 def pack(options: PackLabOptions) -> None:
-    """Write the lab as one file, for machines without network. About 2 minutes."""
+    """Pack the lab into one file for machines without network. Takes about 2 minutes."""
     terminal = Terminal()
     made = pack_lab(options, progress=TerminalProgress(terminal, keeps_steps=True))
     driver = "with" if made.software_driver else "without"
@@ -68,7 +68,7 @@ def pack(options: PackLabOptions) -> None:
 
 @command(app, UnpackLabOptions)
 def unpack(options: UnpackLabOptions) -> None:
-    """Make the lab from a packed one; no network, no root."""
+    """Install the lab from a packed file. Needs neither network nor root."""
     terminal = Terminal()
     _show(terminal, unpack_lab(options, progress=TerminalProgress(terminal, keeps_steps=True)))
 

@@ -14,9 +14,9 @@ app = typer.Typer(add_completion=False)
 
 @command(app, ProbeOptions)
 def ask(options: ProbeOptions) -> None:
-    """Ask a provider about every operator, version and dtype, without running a node, and write its claim table.
+    """Probe every operator, version and dtype of a provider without running nodes, and write a claim table.
 
-    Compare the table with the provider's documentation before you use it: `epcheck run --claims FILE`.
+    Compare the table with the provider's documentation before you use it with `epcheck run --claims FILE`.
     """
     made = probe(options, progress=TerminalProgress(Terminal(stderr=True)))
     Terminal().print(

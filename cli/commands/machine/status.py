@@ -15,7 +15,7 @@ app = typer.Typer(add_completion=False)
 
 @command(app, StatusOptions)
 def show(options: StatusOptions) -> int:
-    """Show what is installed, which targets work here, and what would make others work, each with its command.
+    """Show what is installed, which targets work here, and the commands that add others.
 
     Exit code: 0 the default target is ready, 2 it is not.
     """
@@ -32,7 +32,7 @@ def show(options: StatusOptions) -> int:
     others = [target for target in found.targets if not target.ready]
     if others:
         terminal.print()
-        terminal.print("What would make others work", style="bold")
+        terminal.print("How to get the others", style="bold")
     for target in others:
         _show(terminal, target, "the default: " if target is found.default else "")
     return GOOD if found.default.ready else CANNOT
@@ -40,4 +40,4 @@ def show(options: StatusOptions) -> int:
 
 def _show(terminal: Terminal, target: TargetStatus, lead: str) -> None:
     terminal.print((target.name, "bold"), f"  {lead}{target.about}")
-    terminal.print(f"    {target.command or 'nothing: not on this machine'}")
+    terminal.print(f"    {target.command or 'not available on this machine'}")

@@ -68,7 +68,7 @@ def show(terminal: Terminal, found: Diagnosis) -> None:
             table.add_row(brief(str(each.node)), brief(each.words), "yes" if each.keeps else "no")
         terminal.print_table(table)
     if len(rows) > SHOWN:
-        terminal.print(f"   and {len(rows) - SHOWN} more, which the page has")
+        terminal.print(f"   and {len(rows) - SHOWN} more: see the page")
     show_quantizers(terminal, found)
     if found.status != UNJUDGED and found.nodes:
         terminal.print(brief(f"   in float16: {found.before.words}"))
@@ -91,4 +91,4 @@ def show_quantizers(terminal: Terminal, found: Diagnosis) -> None:
             table.add_row(brief(str(each.node)), brief(each.words), *effect, "yes" if each.matters else "no")
         terminal.print_table(table)
     if len(rows) > SHOWN:
-        terminal.print(f"   and {len(rows) - SHOWN} more, which the page has")
+        terminal.print(f"   and {len(rows) - SHOWN} more: see the page")

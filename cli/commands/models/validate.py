@@ -107,7 +107,7 @@ def show(terminal: Terminal, validation: Validation) -> None:
             f"of {'' if placed.is_exact else 'at least '}{byte_size(placed.copied_bytes)} in each run"
             f"{_copying(validation)}")  # fmt: skip
         if placed.best_opset:
-            say(f"   with opset {placed.best_opset[0]} there would be kernels for {placed.best_opset[1]} nodes")
+            say(f"   with opset {placed.best_opset[0]} there are kernels for {placed.best_opset[1]} nodes")
         for group in page.grouped(placed)[:SHOWN]:
             named = ", ".join(group.names[:3]) + (" …" if len(group.names) > 3 else "")
             say(f"   {group.what} on {group.provider}: {group.reason} ({named})")
@@ -122,7 +122,7 @@ def show(terminal: Terminal, validation: Validation) -> None:
     for step in validation.steps:
         if step.repeat_differs or step.unwritten:
             changed = ", ".join((*step.repeat_differs, *step.unwritten))
-            say(f"   {step.target}, {step.trial}: a second run gives something else for {changed}", "red")
+            say(f"   {step.target}, {step.trial}: a second run changes {changed}", "red")
     if validation.verdicts:
         terminal.print_table(_table(validation))
         _show_verdicts(say, validation)
@@ -143,16 +143,16 @@ def show(terminal: Terminal, validation: Validation) -> None:
 def _show_verdicts(say: Callable[..., None], validation: Validation) -> None:
     """What the table of outputs does not say: why one is wrong or undecided, or right beyond its threshold."""
     if len(validation.verdicts) > SHOWN:
-        say(f"   and {len(validation.verdicts) - SHOWN} more, which the page has")
+        say(f"   and {len(validation.verdicts) - SHOWN} more: see the page")
     for found in validation.verdicts:
         if not found.right:
             colour = "red" if found.wrong else "yellow"
             say(f"   {found.output}, {found.trial}, against {found.against}: {found.why}", colour)
     beyond = [found for found in validation.verdicts if found.is_extended]
     for found in beyond[:EXTENDED]:
-        say(f"   {found.output}, {found.trial}, against {found.against}: right, although: {found.why}")
+        say(f"   {found.output}, {found.trial}, against {found.against}: right, but: {found.why}")
     if len(beyond) > EXTENDED:
-        say(f"   and {len(beyond) - EXTENDED} more that are right beyond their thresholds, which the page has")
+        say(f"   and {len(beyond) - EXTENDED} more that are right beyond their thresholds: see the page")
 
 
 def _show_wrong_nodes(say: Callable[..., None], validation: Validation) -> None:
@@ -165,10 +165,10 @@ def _show_wrong_nodes(say: Callable[..., None], validation: Validation) -> None:
         if culprit.advice:
             say(f"      → {culprit.advice.words}")
     if len(validation.culprits) > SHOWN:
-        say(f"   and {len(validation.culprits) - SHOWN} more, which the page has")
+        say(f"   and {len(validation.culprits) - SHOWN} more: see the page")
     if validation.benign_nodes:
         count = _several(len(validation.benign_nodes), "further node")
-        say(f"   {count} beyond the bound of the operator, without effect on the outputs: the page names them")
+        say(f"   {count} beyond the operator's bound, without effect on the outputs: see the page")
     if left := validation.unexplained or ("" if validation.culprit else NOT_LOOKED_FOR):
         say(f"   {left}")
 

@@ -20,7 +20,7 @@ from epcheck.cli.terminal.terminal import Terminal
 
 app = typer.Typer(
     add_completion=False,
-    help="Provider profiles: what a provider claims, and what is expected of it, as JSON.",
+    help="Provider profiles: a provider's claims and expected deviations, as JSON.",
     no_args_is_help=True,
 )
 

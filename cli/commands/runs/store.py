@@ -26,7 +26,7 @@ from epcheck.reports.text import moment
 
 app = typer.Typer(
     add_completion=False,
-    help="The runs that are kept for trends: list, add, check and prune them.",
+    help="The store of runs for trends: list, add, check and prune runs.",
     no_args_is_help=True,
 )
 
@@ -80,7 +80,7 @@ def prune(options: PruneStoreOptions) -> None:
     for run in pruned.removed:
         terminal.print(f"{run.run_id}: {would}removed")
     for run in pruned.protected:
-        terminal.print(f"{run.run_id}: stays, the last good one of its kind")
+        terminal.print(f"{run.run_id}: kept: the last good run of its kind")
     freed = f"{pruned.size_bytes / 1e6:,.1f} MB"
     terminal.print(f"{len(pruned.removed):,} of {len(done.opened.runs):,} runs {would}removed, {freed}")
     _name(done.opened.problems)

@@ -17,13 +17,13 @@ app = typer.Typer(add_completion=False)
 
 @command(app, TrendOptions)
 def show_trend(options: TrendOptions) -> None:
-    """Tell what many nights say together: pass rates, since when which case is broken and what came with it, flaky
-    cases, machines side by side. What did not run has no rate. Exit code 2 when there is no night to tell of.
+    """Trends over stored runs: pass rate, regressions with the change that caused them, flaky
+    cases, machines side by side. What did not run has no rate. Exit code 2 when no nights recorded.
     """
     found = trend(options)
     show(Terminal(), found, options.most)
     if not any(night.run_id for machine in found.machines for night in machine.nights):
-        raise StoreError(f"{found.store}: there is no night to tell of")
+        raise StoreError(f"{found.store}: no nights recorded")
 
 
 def show(terminal: Terminal, found: Trend, most: int) -> None:

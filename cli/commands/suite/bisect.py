@@ -15,7 +15,7 @@ app = typer.Typer(add_completion=False)
 
 @command(app, BisectOptions)
 def bisect_releases(options: BisectOptions) -> int:
-    """Find the first release of a provider that is wrong, or right, in a case or in the failures of a run.
+    """Find the first provider release in which a case, or the failures of a run, fail or pass.
 
     Exit code: 0 no case is wrong in the newest release that was tried, 1 one is, 2 bad input or it could not run.
     """

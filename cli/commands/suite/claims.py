@@ -10,19 +10,19 @@ from epcheck.cli.terminal.terminal import Terminal
 
 app = typer.Typer(
     add_completion=False,
-    help="What providers claim to support: the tables that cases are read against.",
+    help="Claim tables: what providers claim to support.",
     no_args_is_help=True,
 )
 
 
 @app.callback()
 def _root() -> None:
-    """What providers claim to support: the tables that cases are read against."""
+    """Claim tables: what providers claim to support."""
 
 
 @command(app, RefreshClaimsOptions)
 def refresh(options: RefreshClaimsOptions) -> None:
-    """Take over what ONNX Runtime's documentation says of a provider's kernels, and say what is new."""
+    """Update a claim table from ONNX Runtime's documentation, and list the changes."""
     table = refresh_claims(options)
     changes = (("added", table.added), ("changed", table.changed), ("not on the page", table.undocumented))
     terminal = Terminal()

@@ -25,19 +25,19 @@ WIDTH = 200
 @dataclass(frozen=True)
 class ShownCoverage(CoverageOptions):
     each: Annotated[
-        bool, Option("Print every claim, not only those without a case.", flags=("--all",), after="provider")
+        bool, Option("List every claim, not only those without a case.", flags=("--all",), after="provider")
     ] = False
     algorithms: Annotated[
         bool,
-        Option("Say instead which cheap algorithms no case tells from right.", flags=("--algorithms",), after="each"),
+        Option("Instead, list the wrong algorithms that no case detects.", flags=("--algorithms",), after="each"),
     ] = False
 
 
 @command(app, ShownCoverage)
 def show_coverage(options: ShownCoverage) -> int:
-    """Print the claims of a provider, operator by version by dtype, with what is known of them.
+    """List the claims of a provider by operator, version and dtype, with the number of cases.
 
-    Exit status 1 when a claim that a case could reach has none.
+    Exit code: 1 if a testable claim has no case.
     """
     if options.algorithms:
         return show_separations(tuple(separations()))

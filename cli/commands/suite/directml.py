@@ -20,9 +20,10 @@ WIDTH = 200
 
 @command(app, DirectMLOptions)
 def call(options: DirectMLOptions) -> int:
-    """Call what ONNX cannot say: flags, layouts, ownership; compare the device's claims with the documented ones.
+    """Call DirectML directly for what ONNX cannot express (flags, layouts, ownership), and compare the device's claims
+    with the documented ones.
 
-    Exit code: 0 as it should be, 1 a probe is wrong or a process ended, 2 it could not run.
+    Exit code: 0 all right, 1 a probe is wrong or a process ended, 2 it could not run.
     """
     result = directml(options)
     show(Terminal(width=WIDTH), result)

@@ -13,14 +13,14 @@ app = typer.Typer(add_completion=False)
 
 @command(app, ExpectOptions)
 def expect_failures(options: ExpectOptions) -> None:
-    """Expect the failures of a run from now on, with a reason, and show the diff. `--write` keeps it.
+    """Add expectations for the failures of a run, with a reason, and show the diff. `--write` writes the file.
 
     A glob is written only where every case that it matches fails; `epcheck run --expect FILE` uses the file.
     """
     found = expect(options)
     if not found.added:
-        Terminal(stderr=True).print(f"{found.file}: nothing to add; {found.covered:,} failures are expected already")
+        Terminal(stderr=True).print(f"{found.file}: nothing to add: {found.covered:,} failures are already expected")
         return
     Terminal().print_document(found.diff)
-    done = "written" if found.written else "not written; --write does"
+    done = "written" if found.written else "dry run; write it with --write"
     Terminal(stderr=True).print(f"{found.file}: {found.added:,} failures are expected with it ({done})")

@@ -19,7 +19,7 @@ SHOWN = 20
 
 @command(app, FuzzOptions)
 def search(options: FuzzOptions) -> int:
-    """Draw nodes that nobody wrote, judge them as the suite does, and make each fault small.
+    """Fuzz: generate random nodes, check them like the suite, and minimise each fault.
 
     Exit code: 0 no new fault, 1 faults, 2 bad input or it could not run, 130 interrupted.
     """
@@ -27,10 +27,10 @@ def search(options: FuzzOptions) -> int:
     result = fuzz(options, progress=TerminalProgress(terminal))
     show(terminal, result)
     if result.interrupted == "interrupted":
-        failure.say("interrupted; what was found until then is kept")
+        failure.say("interrupted; the faults found so far are kept")
         return exit_codes.INTERRUPTED
     if result.interrupted:
-        failure.say(f"the search ended early: {result.interrupted}")
+        failure.say(f"the search stopped early: {result.interrupted}")
         return exit_codes.CANNOT
     return exit_codes.GOOD if result.conforms else exit_codes.FAILURES
 

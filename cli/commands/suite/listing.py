@@ -33,15 +33,16 @@ class What(StrEnum):
 class ListOptions(CasesOptions):
     what: Annotated[What, Option("What to list.", argument=True)] = What.cases
     target: Annotated[
-        str | None, Option("Whose expectations. Default: the best of this machine.", flags=("--target", "-t"))
+        str | None,
+        Option("Target whose expectations are listed. Default: the best of this machine.", flags=("--target", "-t")),
     ] = None
 
 
 @command(app, ListOptions, prints_data=True)
 def show(options: ListOptions) -> None:
-    """Print case ids, operators with their versions and case counts, element types, the targets of this machine, or
-    what is expected of a target, with the condition under which it is. Of the operators and types of ONNX that have no
-    case it prints why. `converted` prints what becomes of onnx's node tests in the versions that --target claims."""
+    """List case ids, operators with versions and case counts, dtypes, the targets of this machine, or the expectations
+    of a target with their conditions. ONNX operators and types without a case are listed with the reason. `converted`
+    lists onnx's node tests converted to the versions that --target claims."""
     Terminal().print_lines(_lines(options))
 
 

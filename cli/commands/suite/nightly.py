@@ -20,7 +20,7 @@ REASON = 200
 
 @command(app, NightlyOptions)
 def run_night(options: NightlyOptions) -> int:
-    """Run the suite, keep the run in the store, and say whether it is worse than the last good one.
+    """Run the suite, add the run to the store, and compare it with the last good run.
 
     Exit code: 0 as good as before (or the first night), 1 new failures, 2 it could not run, 130 interrupted.
     """

@@ -19,7 +19,7 @@ app = typer.Typer(add_completion=False)
 
 @command(app, ReplayOptions)
 def run_folder(options: ReplayOptions) -> int:
-    """Run a model with its test data, a stranger's or one of `epcheck repro`, on targets.
+    """Run a model with its test data on targets: any ONNX test-data folder, or one written by `epcheck repro`.
 
     Exit code: 0 every target gives the expected outputs, 1 one does not, 2 bad input or it could not run.
     """

@@ -16,9 +16,9 @@ app = typer.Typer(add_completion=False)
 
 @command(app, RunOptions)
 def run_suite(options: RunOptions) -> int:
-    """Run the suite on a provider, judge it and write the report.
+    """Run the suite on a provider and write a report.
 
-    Exit code: 0 as it should be, 1 conformance failures, 2 bad input or it could not run, 130 interrupted.
+    Exit code: 0 no failure, 1 conformance failures, 2 bad input or it could not run, 130 interrupted.
     """
     terminal = Terminal()
     result = run(options, progress=TerminalProgress(terminal))

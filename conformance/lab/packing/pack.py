@@ -47,7 +47,7 @@ def pack(
     """Write the lab as one file, for machines without network. Takes about a minute.
 
     The Linux and Windows files that DirectML needs are packed, see `contents`, without the software Vulkan driver
-    unless `software_driver` is set. runtimes: as for `install`; none for all that the lab has. An existing file is
+    unless `software_driver` is set. runtimes: as for `install`; none for all in the lab. An existing file is
     replaced. Raises LabError for a lab that is not complete or that changes meanwhile, and OSError.
     """
     if reason := system.unfit():

@@ -70,7 +70,7 @@ def choose(layout: Layout, config: Config, named: Path | None = None) -> Choice:
     ):
         if path:
             if not path.is_file():
-                raise LabError(f"there is no Vulkan driver {path}; name the driver's ICD file (JSON)")
+                raise LabError(f"no such Vulkan driver: {path}; name the driver's ICD file (JSON)")
             return Choice((path,), reason)
     if config.wine_loader:
         return Choice((), "the machine's own Wine uses what Vulkan's loader finds")

@@ -85,7 +85,7 @@ def in_words(target: Target, parity: Parity) -> str:
     first = (passing or parity.differences)[0]
     finding = f"; {len(passing)} of these pass only in a pack, which is a finding" if passing else ""
     return (
-        f"{target.name}: each case has a session of its own until it has passed in one, because "
+        f"{target.name}: each case runs in a separate session until it passes in one, because "
         f"{len(parity.differences)} of {parity.cases} cases of a sample end otherwise in a pack than alone{finding}, "
         f"for example {first.case_id}: {first.alone} alone, {first.packed} in a pack"
     )

@@ -144,7 +144,7 @@ class Pools:
                 parity = pack_parity.measure(target, pack_parity.sample(), self._idle_workers)
                 if parity is None:
                     self.apart.append(
-                        f"{target.name}: each case has a session of its own until it has passed in one, because it "
+                        f"{target.name}: each case runs in a separate session until it passes in one, because it "
                         f"could not be measured whether cases end in a pack as they do alone"
                     )
                 else:

@@ -208,7 +208,7 @@ class Supervisor:
             cases, target = [job.prepared for job in jobs], jobs[0].target or self.target
             outcomes = session_request.outcomes(cases, result, answer, target)
         except (KeyError, TypeError, ValueError, OverflowError, MemoryError) as error:
-            lost = self._client.lose(f"its worker sent a malformed answer: {error!r}")
+            lost = self._client.lose(f"its worker sent a malformed response: {error!r}")
             assert lost is not None
             self._lost(lost)
             return

@@ -103,7 +103,7 @@ class _Probe:
         """End the workers that have not answered, and put back what belongs to others."""
         for client, sessions in self._under_way.items():
             if sessions or client.is_starting:
-                client.kill("measuring how many workers pay took too long")
+                client.kill("measuring the number of workers took too long")
         for event in self._others:
             self._events.put(event)
 

@@ -67,9 +67,9 @@ def environment(name: str) -> Environment:
     """
     start, at, release = name.partition("@")
     if start not in RECIPES:
-        raise TargetError(f"there is no recipe '{start}'; there are {', '.join(RECIPES)}")
+        raise TargetError(f"no recipe '{start}'; known are {', '.join(RECIPES)}")
     if at and not re.fullmatch(r"\d+(\.\d+)*\w*", release):
-        raise TargetError(f"'{name}': '{release}' is no release; write for example {start}@1.2.3")
+        raise TargetError(f"'{name}': '{release}' is not a release; write for example {start}@1.2.3")
     folder = environments.folder() / name.replace("@", "-")
     found = Environment(name, RECIPES[start], folder)
     try:

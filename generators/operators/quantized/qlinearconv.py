@@ -361,7 +361,7 @@ def _parse(node: Node) -> _Conv | str:
             return f"{name} must have one element or one per output channel ({channels_out})"
     for name in ("x_scale", "w_scale", "y_scale"):
         if (get[name] == 0).any():
-            return f"{name} is 0: no quantisation has a step of nothing"
+            return f"{name} is 0: a scale of 0 is invalid"
     if w.ndim != x.ndim:
         return f"w has {w.ndim} dimensions, x {x.ndim}"
     if x.shape[1] != w.shape[1] * group or channels_out % group:

@@ -146,7 +146,7 @@ def test_a_model_is_reduced_to_the_node_that_is_wrong(tmp_path: Path, monkeypatc
     [
         (("nowhere",), "nowhere"),
         (("RUN", "Relu-14/float32/x[runtime]"), "has no case 'Relu-14/float32/x[runtime]' that is not right"),
-        (("MODEL", "Slice"), "is no run's folder, so that 'Slice' is no case of it"),
+        (("MODEL", "Slice"), "is not a run folder, so it has no case 'Slice'"),
     ],
 )
 def test_what_cannot_be_reported_is_a_sentence(run: Path, arguments: tuple[str, ...], sentence: str) -> None:
@@ -164,7 +164,7 @@ def test_a_model_that_is_right_has_nothing_to_report(tmp_path: Path) -> None:
 
 def test_a_run_without_failures_has_nothing_to_report(tmp_path: Path) -> None:
     folder = a_run_folder(tmp_path / "run", a_slice())
-    assert "has no failure: there is nothing to report; --expected" in refused("report-bug", str(folder))
+    assert "has no failure: nothing to report; --expected" in refused("report-bug", str(folder))
 
 
 def test_a_case_that_the_suite_does_not_have_is_a_sentence(tmp_path: Path) -> None:

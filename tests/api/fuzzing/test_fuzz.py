@@ -97,7 +97,7 @@ def test_bad_input_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "examples.jsonl").write_text("\n{]\n", encoding="utf-8")
     sentence = refused("fuzz", "-t", "cpu", "--out", str(tmp_path))
     assert sentence.startswith(f"{tmp_path / 'examples.jsonl'}, line 2: not a node: ")
-    assert sentence.endswith("mend or delete the line")
+    assert sentence.endswith("correct or delete the line")
 
 
 def test_a_night_searches_and_replays_what_earlier_nights_found(
@@ -118,4 +118,4 @@ def test_a_night_searches_and_replays_what_earlier_nights_found(
     (again,) = api.nightly(options).searches
     assert (again.replayed, again.new, [fault.replayed for fault in again.again]) == (1, (), [True])
     text = (first.folder / "nightly.md").read_text(encoding="utf-8")
-    assert "1 new fault, 0 found before and still there" in text
+    assert "1 new fault, 0 found before and still failing" in text

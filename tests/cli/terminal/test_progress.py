@@ -80,7 +80,7 @@ def test_a_run_in_which_nothing_happens_has_lines() -> None:
 def test_after_the_last_case_reports_are_written() -> None:
     clock = Clock()
     found = lines(ProgressLog(3, 0, clock), clock, [[OK, OK, FAILURE]])
-    assert found == ["3 of 3 cases, 1 failure; the reports are being written"]
+    assert found == ["3 of 3 cases, 1 failure; writing reports"]
 
 
 def test_a_log_that_takes_no_more_does_not_end_the_run() -> None:
@@ -140,7 +140,7 @@ def test_the_first_failures_are_shown_while_the_run_goes_on() -> None:
             progress.report_failure(a_wrong_slice(sample=sample, candidate=opinion, reason=reason, reading="flaky"))
     first, *others, last = file.getvalue().splitlines()
     assert first == f"flaky Slice-13/float16/rank_0[runtime] (mismatch): [bold]{'x' * 154}…"
-    assert (len(others), last) == (SHOWN_FAILURES - 1, "further failures are counted; the report has them")
+    assert (len(others), last) == (SHOWN_FAILURES - 1, "further failures are counted only; see the report")
 
 
 def test_a_short_run_without_a_terminal_says_nothing_of_its_progress(tmp_path: Path) -> None:

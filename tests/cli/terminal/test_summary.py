@@ -61,7 +61,7 @@ def test_causes_of_failures_stand_below_notes_and_above_the_verdict() -> None:
     )
     assert common == "  all have binding runtime, rank 4, sample negative_step_past_both_ends"
     assert smallest == f"  smallest: {a_wrong_slice().case.repro}"
-    assert verdict == "dml: 2 conformance failures of 1 cause, 0 of 2 cases pass."
+    assert verdict == "dml: 2 conformance failures (1 cause), 0 of 2 cases pass."
     assert report == "Report: run/report.html"
 
 
@@ -73,7 +73,7 @@ def test_flaky_cases_have_an_exit_rule_of_their_own(strict: bool, max_flaky: int
     found = result([a_slice(), *flaky], strict=strict, max_flaky=max_flaky)
     assert summary.choose_exit_code(found) == code
     lines = shown(found)
-    assert ("The flaky cases fail this run: --max-flaky says how many are tolerated." in lines) == bool(code)
+    assert ("Flaky cases fail this run. --max-flaky N allows N." in lines) == bool(code)
     assert "dml: no conformance failure, 2 flaky cases, 1 of 3 cases pass." in lines
 
 

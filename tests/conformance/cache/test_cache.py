@@ -193,7 +193,7 @@ def test_a_file_that_another_process_keeps_is_not_waited_for_long(path: Path, mo
         with closing(Cache(path)) as file:
             assert file.get([b"a"]) == {b"a": b"1"}
             file.put({b"b": b"2"})
-    assert file.trouble == f"the cache {path} cannot be used: database is locked; another process keeps it"
+    assert file.trouble == f"the cache {path} cannot be used: database is locked; another process uses it"
 
 
 WRITER = """
@@ -275,7 +275,7 @@ def test_the_command_clears_the_cache(own: Path) -> None:
 @pytest.mark.parametrize("command", [("cache",), ("cache", "clear")])
 def test_a_cache_that_is_off_is_said(command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EPCHECK_CACHE", "off")
-    assert refused(*command) == "there is no cache: EPCHECK_CACHE is off"
+    assert refused(*command) == "no cache: EPCHECK_CACHE is off"
 
 
 @pytest.mark.parametrize("command", [("cache",), ("cache", "clear")])
@@ -293,7 +293,7 @@ def test_a_cache_that_fails_while_it_is_cleared_is_not_said_to_be_clear(
         other.execute("BEGIN EXCLUSIVE")
         done = call("cache", "clear")
     assert (done.code, done.out) == (2, "")
-    assert done.err == f"epcheck: the cache {own} cannot be used: database is locked; another process keeps it\n"
+    assert done.err == f"epcheck: the cache {own} cannot be used: database is locked; another process uses it\n"
 
 
 RUN = ("run", "--target", "cpu", "--baseline", "none", "--no-reference", "--op", "Slice", "-k", "rank_", "--limit", "6")

@@ -238,7 +238,7 @@ def test_machines_with_different_drivers_are_not_mixed(cluster: LocalCluster) ->
     with pytest.raises(ClusterError) as error:
         run(cluster, an_order(RIGHT), identities(3))
     assert f"its '{RIGHT}' is not what other machines have: driver is " in str(error.value)
-    assert str(error.value).endswith("give its target and resource another name, or say --may-differ driver")
+    assert str(error.value).endswith("give its target and resource another name, or pass --may-differ driver")
 
 
 @pytest.mark.usefixtures("honest_again")

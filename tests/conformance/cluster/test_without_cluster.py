@@ -33,13 +33,13 @@ def test_a_scheduler_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("address", ["host", "host:8786", "http://host:8786", "tcp://host", "tcp://host:1/x"])
 def test_what_is_no_address_of_a_scheduler(address: str) -> None:
-    expected = f"'{address}' is no address of a Dask scheduler; write for example tcp://host:8786"
+    expected = f"'{address}' is not the address of a Dask scheduler; write for example tcp://host:8786"
     assert refused(*RUN, "--scheduler", address) == expected
 
 
 @pytest.mark.slow
 def test_a_cluster_does_not_choose_the_candidate() -> None:
-    sentence = "a cluster does not choose the candidate; name one with --target"
+    sentence = "--scheduler needs --target"
     assert refused("run", "--scheduler", "tcp://host:8786") == sentence
 
 

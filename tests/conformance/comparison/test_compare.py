@@ -139,7 +139,7 @@ def test_ulp_of_integers_have_no_meaning() -> None:
 
 def test_exact_tells_the_signs_of_zero_apart() -> None:
     found = wrong([0.0, 1.0], [-0.0, 1.0])
-    assert found.reason == "1 of 2 elements are wrong; each must equal the truth exactly"
+    assert found.reason == "1 of 2 elements are wrong; each must match exactly"
     assert found.first == (Mismatch((0,), "0.0", "-0.0", 0.0),)
 
 
@@ -167,7 +167,7 @@ def test_ulp_accepts_up_to_its_bound() -> None:
     bound = Ulp(2.0, A_TEST)
     assert difference([1.0], [1.0 + 2 * 2.0**-23], bound) is None
     found = wrong([1.0, 1.0], [1.0, 1.0 + 3 * 2.0**-23], bound)
-    assert found.reason == "1 of 2 elements are wrong; each must be within 2 ULP of the truth (a test)"
+    assert found.reason == "1 of 2 elements are wrong; each must be within 2 ULP (a test)"
     assert (found.max_ulp, found.max_abs) == (3.0, 3 * 2.0**-23)
 
 
@@ -193,7 +193,7 @@ def test_one_step_is_accepted_only_where_it_is_allowed() -> None:
     found = wrong([5, 5, 5], [6, 6, 5], bound, "uint8")
     assert found.reason == (
         "1 of 3 elements are wrong; each must be the exactly rounded value; "
-        "it lies on no rounding boundary within float32 error"
+        "it is off by one quantisation step, and not a rounding tie"
     )
     assert found.first == (Mismatch((1,), "5", "6", None),)
 
@@ -228,7 +228,7 @@ def test_a_wrong_shape_is_a_difference() -> None:
 def test_equal_empty_outputs_and_scalars_do_not_differ() -> None:
     assert difference(np.empty((0, 3)), np.empty((0, 3), np.float32)) is None
     assert difference(2.0, np.array(2.0, np.float32)) is None
-    assert wrong(2.0, np.array(3.0, np.float32)).reason == "1 of 1 elements is wrong; each must equal the truth exactly"
+    assert wrong(2.0, np.array(3.0, np.float32)).reason == "1 of 1 elements is wrong; each must match exactly"
 
 
 def test_every_output_is_judged() -> None:
@@ -326,10 +326,10 @@ def test_the_right_selection_has_no_difference() -> None:
 @pytest.mark.parametrize(
     ("values", "indices", "reason"),
     [
-        ([5, 5, 3], [0, 2, 5], "an index lies outside the axis of length 5"),
-        ([5, 5, 3], [-5, 2, 3], "an index lies outside the axis of length 5"),
-        ([5, 5, 4], [0, 2, 3], "a value is not the element at its index"),
-        ([5, 5, 3], [0, 2, 4], "a value is not the element at its index"),
+        ([5, 5, 3], [0, 2, 5], "an index is outside the axis of length 5"),
+        ([5, 5, 3], [-5, 2, 3], "an index is outside the axis of length 5"),
+        ([5, 5, 4], [0, 2, 3], "a value differs from the element at its index"),
+        ([5, 5, 3], [0, 2, 4], "a value differs from the element at its index"),
         ([5, 5, 5], [0, 0, 0], "an index is selected twice"),
         ([5, 5, 3], [2, 2, 3], "an index is selected twice"),
         ([5, 5, 3], [2, 0, 3], "equal values must come with the lower index first"),
@@ -357,7 +357,7 @@ def test_without_order_every_permutation_is_right(indices: list[int]) -> None:
     ("values", "indices", "reason"),
     [
         ([3, 5, 5], [3, 0, 0], "an index is selected twice"),
-        ([5, 5, 3], [3, 2, 0], "a value is not the element at its index"),
+        ([5, 5, 3], [3, 2, 0], "a value differs from the element at its index"),
         ([5, 2, 5], [0, 4, 2], "the wrong elements are selected"),
     ],
 )
@@ -383,7 +383,7 @@ def test_signs_of_selected_zeros_count() -> None:
     truth = Selection(np.array([[0.0, -0.0]], np.float32), 1, ((np.float32([[0.0]]), np.array([[0]])),), True, NAMES)
     assert selected([0.0], [0], truth=truth) == ()
     (found,) = selected([-0.0], [0], truth=truth)
-    assert (found.output, found.reason.split("; ")[1]) == ("Values", "a value is not the element at its index")
+    assert (found.output, found.reason.split("; ")[1]) == ("Values", "a value differs from the element at its index")
 
 
 def test_a_selection_of_the_wrong_form_is_not_compared() -> None:

@@ -82,10 +82,10 @@ def plainly(output: Output, got: Array) -> Difference | None:
 
 def rule(bound: Bound, gaps: list[float]) -> str:
     if isinstance(bound, Exact):
-        return "must equal the truth exactly"
+        return "must match exactly"
     if isinstance(bound, Ulp):
-        return f"must be within {bound.bound:g} ULP of the truth ({source_text(bound.citations)})"
-    near = "; it lies on no rounding boundary within float32 error" if set(gaps) == {1} else ""
+        return f"must be within {bound.bound:g} ULP ({source_text(bound.citations)})"
+    near = "; it is off by one quantisation step, and not a rounding tie" if set(gaps) == {1} else ""
     return f"must be the exactly rounded value{near}"
 
 
@@ -224,7 +224,7 @@ def test_a_selection_in_blocks() -> None:
         "chosen", 3, [3, BLOCK + 1, last - 1],
     )  # fmt: skip
     assert (places.output, places.wrong, places.first[0].at) == ("places", 1, (0, BLOCK + 2))
-    assert chosen.reason == f"3 of {last} elements are wrong; a value is not the element at its index"
+    assert chosen.reason == f"3 of {last} elements are wrong; a value differs from the element at its index"
 
 
 def test_a_wrong_index_counts_as_much_as_a_wrong_value() -> None:

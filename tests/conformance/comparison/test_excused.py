@@ -122,12 +122,12 @@ def test_such_a_pass_is_noted_and_its_floor_named() -> None:
     record = verdict(prepared, DIRECTML, Evidence(judged))
     assert (record.status, record.reading, record.blame) == (terms.PASS, terms.NOTED, terms.NOBODY)
     assert record.reason.startswith(
-        "dml gives a result that only a published floor accepts: output: 2 of 2 elements are up to"
+        "dml is right only within a published absolute tolerance: output: 2 of 2 elements are up to"
     )
     assert SINCOS.text in record.reason
     cause = cause_text(record)
     assert cause is not None
-    assert cause.text == f"right only by a published floor: {SINCOS.text}"
+    assert cause.text == f"right only within a published absolute tolerance: {SINCOS.text}"
     assert decode(encode(record)) == record
 
 

@@ -61,10 +61,8 @@ def test_what_is_undefined_is_rounded_as_what_is_defined() -> None:
     lowered = precision.judged(truth(output), HALF, False)
     assert isinstance(lowered, Outputs)
     (found,) = compare.differences(lowered, {"y": np.array([55, 4], np.float32)})
-    assert found.reason.startswith(
-        "1 of 2 elements are wrong; each that is defined must be within 8192 ULP of the truth"
-    )
-    assert found.reason.endswith("and any other must be an element of an input or 0")
+    assert found.reason.startswith("1 of 2 elements are wrong; each defined element must be within 8192 ULP")
+    assert found.reason.endswith("and every undefined element must be 0 or an element of an input")
 
 
 def test_a_cpu_keeps_denormals() -> None:
@@ -143,7 +141,7 @@ def test_epcheck_toml_states_a_precision(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("stated", "why"),
     [
-        ("{ format = 'float16' }", "'float32_precision' says what float32 is computed in, and who says so"),
+        ("{ format = 'float16' }", "'float32_precision' needs format and source"),
         ("{ format = 'int8', source = 'x' }", "float32 may be computed in float16, bfloat16, tf32"),
     ],
 )

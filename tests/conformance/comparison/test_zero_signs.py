@@ -29,7 +29,7 @@ def found(
 
 def test_a_zero_of_the_wrong_sign_is_wrong_where_a_rule_defines_it() -> None:
     (difference,) = found([1.0, -0.0, 0.0], [1.0, 0.0, 0.0])
-    rule = "a zero must have the sign of the truth (a rule)"
+    rule = "a zero must have the expected sign (a rule)"
     assert (difference.reason, difference.wrong) == (f"1 of 3 elements are wrong; {rule}", 1)
     assert [(wrong.at, wrong.expected, wrong.got) for wrong in difference.first] == [((1,), "-0.0", "0.0")]
     assert found([1.0, -0.0, 0.0], [1.0, 0.0, -0.0], zeros=None) == ()
@@ -48,7 +48,7 @@ def test_the_rule_may_hold_for_some_elements() -> None:
 def test_both_rules_are_named_where_both_are_broken() -> None:
     (difference,) = found([-0.0, 1.0], [0.0, 1.5])
     assert difference.wrong == 2
-    assert "each must be within 4 ULP of the truth (a table); a zero must have the sign" in difference.reason
+    assert "each must be within 4 ULP (a table); a zero must have the sign" in difference.reason
 
 
 def test_elements_beyond_a_block_are_seen() -> None:

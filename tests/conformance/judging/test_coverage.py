@@ -131,7 +131,7 @@ def test_the_command_prints_counts_and_writes_every_claim(tmp_path: Path) -> Non
 
 def test_a_provider_without_a_table_is_named() -> None:
     message = refused("coverage", "--provider", "TensorrtExecutionProvider")
-    assert message.startswith("provider 'TensorrtExecutionProvider' has no claim table; there is one of DmlExecution")
+    assert message.startswith("provider 'TensorrtExecutionProvider' has no claim table; choose one of DmlExecution")
 
 
 @pytest.fixture(scope="module")
@@ -219,7 +219,7 @@ def test_a_page_that_is_none_is_refused(tmp_path: Path) -> None:
 def test_a_page_that_cannot_be_reached_is_one_sentence_that_says_what_to_do(tmp_path: Path) -> None:
     message = refused("claims", "refresh", "http://127.0.0.1:1/page.md", "--out", str(tmp_path / "table.json"))
     assert message == (
-        "http://127.0.0.1:1/page.md cannot be read (Connection refused); without network give the file instead: "
+        "http://127.0.0.1:1/page.md cannot be read (Connection refused); without network, name this file: "
         "docs/OperatorKernels.md of an ONNX Runtime checkout"
     )
     assert not (tmp_path / "table.json").exists()

@@ -28,7 +28,7 @@ def test_the_true_result_on_the_provider_passes() -> None:
 def test_a_wrong_result_is_a_mismatch_with_its_differences() -> None:
     found = opinion(CLAIMED, DIRECTML, WRONG)
     assert found.status == "mismatch"
-    assert found.message == "output: 4 of 4 elements are wrong; each must equal the truth exactly"
+    assert found.message == "output: 4 of 4 elements are wrong; each must match exactly"
     assert [(d.output, d.wrong) for d in found.differences] == [("output", 4)]
 
 
@@ -38,7 +38,7 @@ def test_a_missing_output_is_a_mismatch() -> None:
 
 def test_outputs_that_the_model_does_not_have_are_a_mismatch() -> None:
     more = dict.fromkeys(("more", "and_more"), RIGHT.outputs["output"])
-    message = "it gives outputs that the model does not have: and_more, more"
+    message = "unknown outputs: and_more, more"
     assert judged(replace(RIGHT, outputs={**RIGHT.outputs, **more})) == ("mismatch", message)
 
 
@@ -119,7 +119,7 @@ def test_a_feed_that_numpy_has_no_dtype_for_is_nobody_s_failure() -> None:
     outcome = Outcome(FAILED, "feed", "data type 'int4' not understood")
     status, message = judged(outcome)
     assert (status, message) == (
-        "skipped", "not run, because a feed cannot be given to it: data type 'int4' not understood",
+        "skipped", "not run: a feed cannot be passed to the session: data type 'int4' not understood",
     )  # fmt: skip
 
 
@@ -143,14 +143,14 @@ def test_a_crash_or_a_hang_is_never_a_clean_refusal(kind: str, status: str, case
 def test_an_output_that_is_not_written_is_a_mismatch_even_if_it_looked_right() -> None:
     assert judged(replace(RIGHT, unwritten=("output",))) == (
         "mismatch",
-        "the provider does not write output: a buffer keeps what it held before",
+        "the provider does not write output: the buffer keeps its old content",
     )
 
 
 def test_a_second_run_with_another_answer_is_flaky() -> None:
     assert judged(replace(RIGHT, repeat_differs=("output",))) == (
         "flaky",
-        "a second run of the same session gives another output",
+        "a second run of the same session changes output",
     )
 
 

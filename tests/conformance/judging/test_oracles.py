@@ -33,7 +33,7 @@ def test_a_description_that_is_undefined_cannot_say_anything() -> None:
     ("outcome", "words"),
     [
         (replace(RIGHT, assignment=None), "agrees"),
-        (WRONG, "disagrees: output: 4 of 4 elements are wrong; each must equal the truth exactly"),
+        (WRONG, "disagrees: output: 4 of 4 elements are wrong; each must match exactly"),
         (Outcome(FAILED, "run", "no such operator"), "cannot: no such operator"),
         (Outcome(CRASHED, message="it ended"), "cannot: it ended"),
     ],

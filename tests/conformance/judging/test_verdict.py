@@ -54,7 +54,7 @@ def test_what_the_device_lacks_is_no_failure_of_the_provider() -> None:
     message = "[ONNXRuntimeError] : 1 : FAIL : Program Add requires f16 but the device does not support it."
     found = judge.verdict(CLAIMED, DIRECTML, Evidence(replace(opinion_of("refused"), message=message)))
     assert (found.status, found.blame, found.reading) == ("refused", "", "noted")
-    assert found.reason == f"dml is not asked of this device, which has no f16: {message}"
+    assert found.reason == f"dml: not applicable, the device has no f16: {message}"
     assert judge.verdict(CLAIMED, DIRECTML, Evidence(replace(opinion_of("mismatch"), message=message))).blame
 
 
@@ -212,20 +212,20 @@ def test_a_claimed_node_that_is_not_taken_can_be_expected() -> None:
 
 def test_a_refusal_that_is_allowed_is_called_one() -> None:
     refusal = Opinion("dml", "pass", stage="create", message="it says so")
-    assert judge.verdict(CLAIMED, DIRECTML, Evidence(refusal, None, {}, ())).reason == "dml refuses it, as it may"
+    assert judge.verdict(CLAIMED, DIRECTML, Evidence(refusal, None, {}, ())).reason == "dml refuses it, as allowed"
 
 
 @pytest.mark.parametrize(
     ("record", "words"),
     [
-        (verdict("pass"), "dml gives the true result"),
-        (verdict("pass", REFUSAL), "dml refuses it, as it must"),
+        (verdict("pass"), "dml is right"),
+        (verdict("pass", REFUSAL), "dml refuses it, as required"),
         (verdict("mismatch"), "dml: it says so; cpu is right"),
         (verdict("mismatch", baseline=None), "dml: it says so"),
         (verdict("mismatch", baseline="crash"), "dml: it says so; cpu is wrong too: it says so"),
         (verdict("mismatch", baseline="unplaced"), "dml: it says so"),
         (verdict("refused"), "dml refuses a valid node at run: it says so; cpu is right"),
-        (verdict("crash"), "dml brings its process down: it says so; cpu is right"),
+        (verdict("crash"), "dml crashes: it says so; cpu is right"),
         (verdict("timeout"), "dml does not answer: it says so; cpu is right"),
         (verdict("flaky"), "dml: it says so; cpu is right"),
         (verdict("unplaced"), "dml does not take the node: it says so; cpu is right"),
@@ -235,16 +235,16 @@ def test_a_refusal_that_is_allowed_is_called_one() -> None:
         ),
         (
             verdict("pass", UNCLAIMED),
-            "dml gives the true result; although no kernel for TopK-24 (it has 1, 10, 11)",
+            "dml is right; but it is not claimed: no kernel for TopK-24 (it has 1, 10, 11)",
         ),
-        (verdict("pass", baseline="mismatch"), "dml gives the true result; cpu is wrong: it says so"),
+        (verdict("pass", baseline="mismatch"), "dml is right; cpu is wrong: it says so"),
         (
             verdict("mismatch", echoes=["reference"]),
-            "dml: it says so; reference gives the very same answer; cpu is right",
+            "dml: it says so; reference gives the same result bit by bit; cpu is right",
         ),
         (
             verdict("mismatch", echoes=["DML_SLICE1_OPERATOR_DESC", "reference"], baseline=None),
-            "dml: it says so; DML_SLICE1_OPERATOR_DESC and reference give the very same answer",
+            "dml: it says so; DML_SLICE1_OPERATOR_DESC and reference give the same result bit by bit",
         ),
     ],
 )

@@ -101,7 +101,7 @@ def test_an_unwritten_output_is_never_a_pass(dml: Target, answers: dict[str, Out
     by_chance = replace(found, outputs={"y": np.zeros(4, np.float32)})
     opinions = [opinion(sum_over_nothing(), dml, outcome) for outcome in (found, by_chance)]
     assert [opinion.status for opinion in opinions] == [terms.MISMATCH, terms.MISMATCH]
-    assert opinions[1].message == "the provider does not write y: a buffer keeps what it held before"
+    assert opinions[1].message == "the provider does not write y: the buffer keeps its old content"
 
 
 def test_two_releases_run_side_by_side_and_both_prove_their_placement(dml: Target, tmp_path: Path) -> None:

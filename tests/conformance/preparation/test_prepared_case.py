@@ -147,7 +147,7 @@ def test_a_case_of_too_many_bytes_is_not_run(monkeypatch: pytest.MonkeyPatch) ->
     found = prepared_case.prepare(TOPK)
     assert isinstance(found, prepared_case.UnbuiltCase)
     assert found.why == (
-        f"the case has {size:,} MiB of model, inputs and outputs; {size - 1:,} MiB are the most: "
+        f"the case has {size:,} MiB of model, inputs and outputs; {size - 1:,} MiB is the limit: "
         "make its tensors smaller"
     )
 

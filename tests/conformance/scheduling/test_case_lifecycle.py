@@ -323,7 +323,7 @@ def test_what_changes_with_nothing_changed_is_flaky() -> None:
     assert isolated(WRONG, RIGHT, RIGHT, RIGHT, WRONG).record.status == terms.FLAKY
     found = isolated(WRONG, WRONG_OTHERWISE, RIGHT, RIGHT, WRONG).record
     assert found.status == terms.FLAKY
-    assert "its answer changes (mismatch, mismatch, pass; alone pass, mismatch)" in found.reason
+    assert "the result changes between runs (mismatch, mismatch, pass; alone pass, mismatch)" in found.reason
 
 
 @pytest.mark.parametrize(("again", "status"), [(WRONG, terms.ORDER_DEPENDENT), (RIGHT, terms.FLAKY)])

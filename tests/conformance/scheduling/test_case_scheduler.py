@@ -34,14 +34,14 @@ def test_what_is_wrong_only_after_another_case_is_order_dependent() -> None:
     assert statuses.pop("number_5") == terms.ORDER_DEPENDENT
     assert set(statuses.values()) == {terms.PASS}
     reason = records["number_5"].reason
-    assert "what it answers depends on what ran before (mismatch, pass, mismatch; alone pass, pass)" in reason
+    assert "the result depends on earlier runs (mismatch, pass, mismatch; alone pass, pass)" in reason
     assert records["number_5"].candidate.attempts == 5
 
 
 def test_what_changes_with_nothing_changed_is_flaky() -> None:
     found = records_of([identity("a")], backend("never_the_same"))["a"]
     assert (found.status, found.blame) == (terms.FLAKY, terms.CANDIDATE)
-    assert "its answer changes (mismatch, mismatch, mismatch; alone mismatch, mismatch)" in found.reason
+    assert "the result changes between runs (mismatch, mismatch, mismatch; alone mismatch, mismatch)" in found.reason
 
 
 UNSTEADY = tuple(Expectation("Identity-*", status, "memory") for status in (terms.FLAKY, terms.ORDER_DEPENDENT))
@@ -50,7 +50,7 @@ UNSTEADY = tuple(Expectation("Identity-*", status, "memory") for status in (term
 def test_what_is_expected_to_be_unsteady_is_not_run_alone() -> None:
     never = records_of([identity("a")], backend("never_the_same", expectations=UNSTEADY))["a"]
     assert (never.status, never.reading, never.candidate.attempts) == (terms.FLAKY, terms.EXPECTED, 3)
-    assert "its answer changes (mismatch, mismatch, mismatch)" in never.reason
+    assert "the result changes between runs (mismatch, mismatch, mismatch)" in never.reason
     after = records_of(identities(8), backend("wrong_after_case_2", expectations=UNSTEADY))["number_5"]
     assert (after.status, after.candidate.attempts) == (terms.ORDER_DEPENDENT, 3)
 

@@ -213,8 +213,7 @@ def test_a_shard_that_would_be_another_is_not_taken_up_again(tmp_path: Path) -> 
     reports.write_run(folder, replace(run, share=replace(run.share, cut="another")))
     sentence = refused("run", "--resume", str(folder))
     assert sentence.endswith(
-        "its shard 2/4 cannot be cut again as it was: "
-        "the suite or the run given to --balance has changed; start a new run"
+        "its shard 2/4 cannot be reproduced: the suite or the --balance run has changed; start a new run"
     )
 
 
@@ -251,7 +250,7 @@ def test_merged_shards_say_what_one_run_says(tmp_path: Path) -> None:
         assert call(*CPU, "--shard", part, "--root", str(tmp_path / "shards")).code == 0
     done = call("merge", str(tmp_path / "shards"), "--out", str(tmp_path / "incomplete"))
     assert (done.code, done.err) == (2, "epcheck: the merged run failed: shard 3/3 of cpu is missing\n")
-    assert "Incomplete: 40 of 60 planned cases are recorded" in done.out
+    assert "Incomplete (40 of 60 cases): " in done.out
     assert call(*CPU, "--shard", "3/3", "--root", str(tmp_path / "shards")).code == 0
     done = call("merge", str(tmp_path / "shards"), "--out", str(tmp_path / "merged"))
     assert (done.code, done.err) == (0, "")
@@ -269,9 +268,9 @@ def test_an_incomplete_merged_run_can_be_completed_here(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--shard", "17/16"), "shard '17/16' does not exist; write for example 3/16, from 1/16 to 16/16"),
-        (("--balance", "x"), "--balance tells how shards are cut; name one too, for example --shard 1/4"),
-        (("--shard", "1/2", "--balance", "x"), "x: is not a run folder, it has no run.json; name the folder of a run"),
+        (("--shard", "17/16"), "shard '17/16' is not valid; write for example 3/16, from 1/16 to 16/16"),
+        (("--balance", "x"), "--balance needs --shard, for example --shard 1/4"),
+        (("--shard", "1/2", "--balance", "x"), "x: is not a run folder (no run.json)"),
     ],
 )
 def test_bad_input_ends_with_one_sentence(options: tuple[str, ...], sentence: str) -> None:

@@ -90,7 +90,7 @@ def test_what_does_not_come_again_alone_is_unsteady() -> None:
     runs.handle(targets["all"], WRONG)
     runs.handle(CANDIDATE, RIGHT)
     runs.handle(targets["all"], RIGHT)
-    assert states(runs) == {"level=all": (terms.UNSTEADY, "its answer changes (mismatch, alone pass)")}
+    assert states(runs) == {"level=all": (terms.UNSTEADY, "the result changes between runs (mismatch, alone pass)")}
 
 
 def test_what_the_ordinary_way_does_alone_as_well_is_a_difference_of_packing() -> None:
@@ -113,7 +113,7 @@ def test_other_bits_that_are_right_are_close() -> None:
     (target,) = variants("all").targets
     passes = Opinion("candidate", terms.PASS)
     found = compare(target, passes, bits(RIGHT.outputs), MINUS_ZERO, passes, bits(MINUS_ZERO.outputs))
-    assert (found.state, found.reason) == (terms.CLOSE, "other bits, right as well")
+    assert (found.state, found.reason) == (terms.CLOSE, "different bits, also right")
 
 
 def test_what_does_not_apply_says_why() -> None:
@@ -129,7 +129,7 @@ def test_what_does_not_apply_says_why() -> None:
 
 @pytest.mark.parametrize(
     ("ordinary", "why"),
-    [(CRASH, "the ordinary way has no steady answer"), (UNPLACED, "the provider does not take the node")],
+    [(CRASH, "the plain run has no stable result"), (UNPLACED, "the provider does not take the node")],
 )
 def test_what_has_nothing_to_compare_with_is_not_run(ordinary: Outcome, why: str) -> None:
     runs, _ = runs_after(ordinary, "all")
@@ -143,14 +143,14 @@ def test_a_node_that_is_not_taken_alone_is_run_in_a_pack() -> None:
     runs.handle(targets["packed"], RIGHT)
     runs.handle(targets["packed"], RIGHT)
     runs.handle(CANDIDATE, UNPLACED)
-    assert states(runs) == {"packing=packed": (terms.DIFFERS, "gives the true result")}
+    assert states(runs) == {"packing=packed": (terms.DIFFERS, "is right")}
 
 
 @pytest.mark.parametrize(
     ("outcome", "state", "reason"),
     [
         (REFUSED, terms.SAME, "refused: no such thing"),
-        (RIGHT, terms.CLOSE, "accepted, and the answer is right"),
+        (RIGHT, terms.CLOSE, "accepted, and the result is right"),
         (WRONG, terms.DIFFERS, "accepted, and is wrong: y: 1 of 2 elements are wrong"),
         (CRASH, terms.DIFFERS, "crash: killed by SIGSEGV"),
     ],
@@ -170,7 +170,7 @@ def test_a_stale_context_that_gives_what_is_wrong_ordinarily_as_well_differs_no_
     runs, targets = runs_after(WRONG, "stale", axis=Axis.CONTEXT)
     runs.begin()
     assert not runs.handle(targets["stale"], WRONG)
-    assert states(runs) == {"context=stale": (terms.CLOSE, "accepted, and the answer is that of the ordinary way")}
+    assert states(runs) == {"context=stale": (terms.CLOSE, "accepted, and the result is that of the plain run")}
 
 
 def test_a_refusal_that_must_come_is_the_same_however_it_is_run() -> None:
@@ -198,21 +198,19 @@ def lived(ordinary: Outcome, varied: Outcome, *expectations: Expectation) -> Rec
 def test_a_case_that_is_right_ordinarily_and_wrong_otherwise_is_variant_dependent() -> None:
     found = lived(RIGHT, WRONG)
     assert (found.status, found.blame, found.reading) == (terms.VARIANT_DEPENDENT, terms.CANDIDATE, terms.FAILURE)
-    assert (
-        "right as it is run ordinarily, and not the same in another way: level=all: is wrong: y: 1 of" in found.reason
-    )
+    assert "right in the plain run, but differs when run another way: level=all: is wrong: y: 1 of" in found.reason
 
 
 def test_a_case_that_is_wrong_stays_wrong_and_says_how_it_differs() -> None:
     found = lived(WRONG, RIGHT)
     assert (found.status, found.reading) == (terms.MISMATCH, terms.FAILURE)
-    assert found.reason.endswith("run in another way it differs: level=all: gives the true result")
+    assert found.reason.endswith("differs when run another way: level=all: is right")
     assert [(v.variant, v.state) for v in found.variants] == [("level=all", terms.DIFFERS)]
 
 
 def test_a_case_that_is_the_same_in_every_way_says_nothing_of_it() -> None:
     found = lived(RIGHT, RIGHT)
-    assert (found.status, found.reading, found.reason) == (terms.PASS, terms.OK, "candidate gives the true result")
+    assert (found.status, found.reading, found.reason) == (terms.PASS, terms.OK, "candidate is right")
     assert [(v.variant, v.state) for v in found.variants] == [("level=all", terms.SAME)]
 
 

@@ -23,27 +23,26 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("-t", "gpu"), "unknown target 'gpu'; there are: cpu, dml, directml, reference, webgpu, openvino, "
+        (("-t", "gpu"), "unknown target 'gpu'. Known targets: cpu, dml, directml, reference, webgpu, openvino, "
                         "openvino-plugin, qnn, cuda, NAME@RELEASE, python:module:function, ep:PACKAGE, and the path "
                         "of a Python interpreter"),
-        (("-t", "[red]gpu\x1b\n"), r"unknown target '[red]gpu\x1b\n'; there are: cpu, dml, directml, reference, "),
-        (("-t", "[red]a[/red]\x1b\n"), r"target '[red]a[/red]\x1b\n': there is no interpreter at '[red]a[/red]\x1b\n'"),
-        (("-t", "cpu@newest"), "target 'cpu@newest': 'newest' is no release; write for example cpu@1.20.1"),
-        (("-t", "cpu@1.x"), "target 'cpu@1.x': '1.x' is no release; write for example cpu@1.20.1"),
+        (("-t", "[red]gpu\x1b\n"), r"unknown target '[red]gpu\x1b\n'. Known targets: cpu, dml, directml, reference, "),
+        (("-t", "[red]a[/red]\x1b\n"), r"target '[red]a[/red]\x1b\n': no such interpreter: [red]a[/red]\x1b\n"),
+        (("-t", "cpu@newest"), "target 'cpu@newest': 'newest' is not a release; write for example cpu@1.20.1"),
+        (("-t", "cpu@1.x"), "target 'cpu@1.x': '1.x' is not a release; write for example cpu@1.20.1"),
         (("-t", "python:os"), "target 'python:os': write python:module:function"),
-        (("-t", "./python"), "target './python': there is no interpreter at './python'"),
-        (("-t", "/no/python#DmlExecutionProvider"), "target '/no/python#DmlExecutionProvider': there is no interpreter "
-                                                    "at '/no/python'"),
-        (("-t", "cpu", "--op", "Slize"), "unknown operator 'Slize'; there is Size, Slice, Split; `epcheck list"),
+        (("-t", "./python"), "target './python': no such interpreter: ./python"),
+        (("-t", "/no/python#DmlExecutionProvider"), "target '/no/python#DmlExecutionProvider': no such interpreter: "
+                                                    "/no/python"),
+        (("-t", "cpu", "--op", "Slize"), "unknown operator 'Slize'. Did you mean Slice?"),
         (("-t", "cpu", "--dtype", "float33"), "unknown dtype 'float33'; the suite has: bfloat16, bool, float16, "),
-        (("-t", "cpu", "--op", "Slice", "-k", "nothing_like_it"), "the selection leaves no case; `epcheck list` prints "
-                                                                  "the ids of all"),
+        (("-t", "cpu", "--op", "Slice", "-k", "nothing_like_it"), "no case matches the selection; `epcheck list` "
+                                                                  "prints all case ids"),
         (("-t", "cpu", "--config", "none.toml"), "none.toml cannot be read: [Errno 2] No such file or directory: "
                                                  "'none.toml'"),
         (("-t", "cpu", "--expect", "none.toml"), "expectations 'none.toml' cannot be read: [Errno 2] No such file or "
                                                  "directory: 'none.toml'"),
-        (("-t", "cpu", "--resume", "nowhere"), "nowhere: is not a run folder, it has no run.json; name the folder of a "
-                                               "run"),
+        (("-t", "cpu", "--resume", "nowhere"), "nowhere: is not a run folder (no run.json)"),
         (("-t", "cpu", "--resume", "latest"), "epcheck-runs: cannot look for runs (No such file or directory); name a "
                                               "run folder"),
         (("-t", "cpu", "--root", "/dev/null/x"), "/dev/null/x/"),
@@ -74,9 +73,9 @@ def test_what_cannot_be_run_is_named(arguments: tuple[str, ...], sentence: str) 
         ('[targets.x.env]\nA = "\\u0000"', "epcheck.toml: [targets.x]: 'env' holds a NUL character"),
         ('[targets.x]\npython = "a\\u0000"', "epcheck.toml: [targets.x]: 'python' holds a NUL character"),
         ("[targets.x]\nbase = 'cpu'\nfunction = 'a:b'", "epcheck.toml: [targets.x]: give one of base, python, f"),
-        ("[targets.x]\nbase = 'gpu'", "[targets.x]: unknown target 'gpu'; there are: cpu, dml, directml, reference, "),
+        ("[targets.x]\nbase = 'gpu'", "[targets.x]: unknown target 'gpu'. Known targets: cpu, dml, directml, "),
         ("[targets.x]\nfunction = 'os'", "[targets.x]: target 'python:os': write python:module:function"),
-        ("[targets.x]\npython = '/none'", "[targets.x]: target 'x': there is no interpreter at '/none'"),
+        ("[targets.x]\npython = '/none'", "[targets.x]: target 'x': no such interpreter: /none"),
         ("[targets.x]\nexpectations = 'none.toml'", "expectations 'none.toml' cannot be read: "),
     ],
 )  # fmt: skip

@@ -123,8 +123,8 @@ EXAMPLE = 'when = { vendor = "0x10de", driver = ">=580,<600" }'
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ("gpu", f"'when' is no table; write for example {EXAMPLE}"),
-        (True, f"'when' is no table; write for example {EXAMPLE}"),
+        ("gpu", f"'when' is not a table; write for example {EXAMPLE}"),
+        (True, f"'when' is not a table; write for example {EXAMPLE}"),
         ({}, f"'when' is empty; write for example {EXAMPLE}, or leave it out"),
         ({"gpu": "x"}, f"'when' cannot name 'gpu'; it may name {', '.join(NAMES)}"),
         (
@@ -149,11 +149,11 @@ EXAMPLE = 'when = { vendor = "0x10de", driver = ">=580,<600" }'
         ),
         (
             {"vendor": 0x10DE},
-            "'vendor' of 'when' is no text and no list of texts; write for example vendor = \"0x10de\"",
+            "'vendor' of 'when' is neither text nor a list of texts; write for example vendor = \"0x10de\"",
         ),
         (
             {"adapter": []},
-            "'adapter' of 'when' is no text and no list of texts; write for example adapter = \"*llvmpipe*\"",
+            "'adapter' of 'when' is neither text nor a list of texts; write for example adapter = \"*llvmpipe*\"",
         ),
         (
             {"adapter": ["a", ""]},

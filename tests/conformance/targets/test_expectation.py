@@ -88,15 +88,15 @@ def test_every_status_may_be_expected(status: str) -> None:
         ),
         (
             entry(case=""),
-            "dml.toml, entry 1: 'case' is missing; every expectation says which case, what and why",
+            "dml.toml, entry 1: 'case' is missing; an expectation needs case, status and reason",
         ),
         (
             entry(status=""),
-            "dml.toml, entry 1: 'status' is missing; every expectation says which case, what and why",
+            "dml.toml, entry 1: 'status' is missing; an expectation needs case, status and reason",
         ),
         (
             entry(reason='"  "'),
-            "dml.toml, entry 1: 'reason' is missing; every expectation says which case, what and why",
+            "dml.toml, entry 1: 'reason' is missing; an expectation needs case, status and reason",
         ),
         (entry(case="7"), "dml.toml, entry 1: 'case' has the wrong type, int"),
         (entry(link="[]"), "dml.toml, entry 1: 'link' has the wrong type, list"),

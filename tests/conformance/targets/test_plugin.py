@@ -53,9 +53,9 @@ def test_a_named_provider_is_not_asked_for_and_reaches_the_worker_with_its_devic
     [
         ("ep:", "write ep:PACKAGE, as ep:onnxruntime_ep_webgpu, or ep:PATH of a library"),
         ("ep:a package", "write ep:PACKAGE, as ep:onnxruntime_ep_webgpu, or ep:PATH of a library"),
-        ("ep:/nowhere/lib.so", "there is no library at '/nowhere/lib.so'"),
-        ("/nowhere/python#ep:onnxruntime_ep_webgpu", "there is no interpreter at '/nowhere/python'"),
-        ("ep:epcheck_lacks_it", "there is no module epcheck_lacks_it here; install epcheck-lacks-it, or name the env"),
+        ("ep:/nowhere/lib.so", "no such file: /nowhere/lib.so"),
+        ("/nowhere/python#ep:onnxruntime_ep_webgpu", "no such interpreter: /nowhere/python"),
+        ("ep:epcheck_lacks_it", "no module epcheck_lacks_it; install epcheck-lacks-it, or name the env"),
         ("ep:json", "json is no package of a provider: it does not tell its library and name"),
     ],
 )

@@ -67,7 +67,7 @@ def test_a_file_that_ends_too_early_is_refused_as_any_other(
     monkeypatch.setattr(weights_in_file, "LARGE_FILE", 1000)
     content = file.read_bytes()
     file.write_bytes(content[: int(keep * len(content))])
-    with pytest.raises(ModelFileError, match="is no ONNX model: its bytes cannot be parsed"):
+    with pytest.raises(ModelFileError, match="is not an ONNX model: its bytes cannot be parsed"):
         model_file.parse(file)
 
 

@@ -93,7 +93,7 @@ def test_a_worker_that_hangs_is_ended_by_who_asked_for_it() -> None:
         client.deadline_s = client.stalled_s = 1.0
         lost = ask(client)
         assert isinstance(lost, WorkerLost)
-        assert lost.why == "no answer within the deadline of 1 s"
+        assert lost.why == "no response within the deadline of 1 s"
         until(lambda: own_workers() == [])
 
 

@@ -176,9 +176,9 @@ def test_answers_come_back_in_the_order_of_their_requests() -> None:
 def test_an_answer_that_nobody_asked_for_is_the_loss_of_the_worker() -> None:
     driven = Driven().ready()
     driven.client.send("a", [])
-    assert lost(driven.frame(op="done", id="b", stage="done")).why == "its worker answered what nobody asked: 'b'"
+    assert lost(driven.frame(op="done", id="b", stage="done")).why == "its worker sent an unexpected response: 'b'"
     driven = Driven().ready()
-    assert lost(driven.frame(op="done", id="a", stage="done")).why == "its worker answered what nobody asked: 'a'"
+    assert lost(driven.frame(op="done", id="a", stage="done")).why == "its worker sent an unexpected response: 'a'"
 
 
 def test_a_worker_begins_each_step_of_a_request_once() -> None:
@@ -188,7 +188,7 @@ def test_a_worker_begins_each_step_of_a_request_once() -> None:
         driven.client.send("a", [])
         *before, odd = [driven.frame(op="at", id="a", stage=step) for step in steps]
         assert before == [None] * (len(steps) - 1)
-        assert lost(odd).why == f"its worker began a step that it cannot begin: {last!r}"
+        assert lost(odd).why == f"its worker started an unexpected step: {last!r}"
 
 
 def test_the_next_request_has_steps_of_its_own() -> None:
@@ -249,7 +249,7 @@ def test_the_deadline_runs_from_the_answer_before_and_kills(deadline_s: float | 
     driven.frame(op="done", id="a", stage="done", at=2000.0)
     assert driven.client.watch(2000.0 + bound) is None
     found = lost(driven.client.watch(2000.1 + bound))
-    assert (found.why, found.kind) == (f"no answer within the deadline of {bound:g} s", TIMED_OUT)
+    assert (found.why, found.kind) == (f"no response within the deadline of {bound:g} s", TIMED_OUT)
     assert found.overtaxed
 
 
@@ -272,7 +272,7 @@ def test_a_worker_that_does_not_start_in_time_is_killed_and_its_exit_counts() ->
     assert driven.process.killed_because == ""
     driven.client.watch(1060.1)
     killed = driven.process
-    assert killed.killed_because == "no answer within 60 s of starting"
+    assert killed.killed_because == "no response within 60 s of starting"
     driven.exit(-9)
     assert driven.client.is_starting
     assert driven.process is not killed
@@ -286,7 +286,7 @@ def test_a_worker_above_its_memory_bound_is_killed_and_what_it_answered_before_c
     assert driven.client.watch(1001.0) is None
     assert isinstance(driven.frame(op="done", id="a", stage="done"), FrameReceived)
     found = lost(driven.exit(-9))
-    assert (found.why, found.overtaxed) == ("the worker took 101 MiB of memory; the bound is 100 MiB", True)
+    assert (found.why, found.overtaxed) == ("the worker took 101 MiB of memory; the limit is 100 MiB", True)
 
 
 def test_a_worker_that_nears_its_memory_bound_is_worn() -> None:
@@ -323,5 +323,5 @@ def test_an_interpreter_that_cannot_be_started_takes_the_target_down() -> None:
         def take(self, _target: Target, _events: queue.SimpleQueue[Event]) -> WorkerProcess:
             raise OSError("no such file")
 
-    with pytest.raises(TargetDown, match="target 'fake': its interpreter cannot be started: no such file"):
+    with pytest.raises(TargetDown, match="target 'fake': its interpreter does not start: no such file"):
         WorkerClient(TARGET, queue.SimpleQueue(), Broken()).start()

@@ -31,7 +31,7 @@ CRASHES = {
     "exit": "the worker process ended: exit code 7",
     "system_exit": "the worker process ended: exit code 3",
     "abort_with_a_child": "the worker process ended: killed by SIGABRT",
-    "eat_memory": "MiB of memory; the bound is 400 MiB",
+    "eat_memory": "MiB of memory; the limit is 400 MiB",
     "close_stdout": "it closed its stdout and went on",
     "half_a_frame": "the worker process ended: exit code 0",
     "rubbish": "its worker wrote 16 bytes that are no frame: b'Segmentation fau' to stdout",
@@ -40,14 +40,14 @@ CRASHES = {
     "header_no_json": "its worker wrote 50 bytes that are no frame: b'{{{{",
     "header_deeply_nested": "its worker wrote 200000 bytes that are no frame: b'[[[[",
     "header_no_object": "its worker wrote 6 bytes that are no frame: b'[1, 2]'",
-    "wrong_id": "its worker answered what nobody asked: 'another case'",
-    "no_id": "its worker answered what nobody asked: 'None'",
+    "wrong_id": "its worker sent an unexpected response: 'another case'",
+    "no_id": "its worker sent an unexpected response: 'None'",
     "second_handshake": "its worker sent a malformed handshake",
     "lose_the_device": "the device was lost: Non-zero status code returned: 887A0005",
     "stderr_of_no_encoding": "the worker process ended: killed by SIGABRT",
     "stderr_without_a_newline": "the worker process ended: killed by SIGABRT",
 }
-TIMEOUTS = dict.fromkeys(("hang", "hang_with_a_child"), "no answer within the deadline of 3 s")
+TIMEOUTS = dict.fromkeys(("hang", "hang_with_a_child"), "no response within the deadline of 3 s")
 REFUSALS = {
     "raise": "bad [red]node[/red] \x00<script>",
     "raise_without_words": "MemoryError",
@@ -64,7 +64,7 @@ MISMATCHES = {
     "return_too_few": "y: the output is missing",
     "return_wider": "y: the dtype is float64, must be float32",
     "return_reshaped": "y: the shape is [1, 2], must be [2]",
-    "return_more_than_asked": "it gives outputs that the model does not have: z",
+    "return_more_than_asked": "unknown outputs: z",
 }
 HARMLESS = (
     "return_big_endian", "return_strided", "return_a_sequence", "print", "read_stdin",

@@ -178,5 +178,5 @@ def test_a_wrong_lowering_would_be_noticed() -> None:
     wrong = np.flip(built.lowering.feeds[0])  # type: ignore[arg-type]
     opinions = prepared_case.of(replace(built, lowering=replace(built.lowering, feeds=(wrong,)))).oracles
     assert opinions == {
-        "DML_SLICE1_OPERATOR_DESC": "disagrees: output: 3 of 3 elements are wrong; each must equal the truth exactly"
+        "DML_SLICE1_OPERATOR_DESC": "disagrees: output: 3 of 3 elements are wrong; each must match exactly"
     }

@@ -168,7 +168,7 @@ def test_external_data_that_leaves_the_folder_is_refused_before_anything_is_open
     [
         ("dies_in_its_first_run", CRASH, "the run", "the worker process ended"),
         ("dies_in_its_second_run", CRASH, "the second run", "the worker process ended"),
-        ("hangs", TIMEOUT, "the run", "no answer within the deadline of 1 s"),
+        ("hangs", TIMEOUT, "the run", "no response within the deadline of 1 s"),
         ("loses_the_device", CRASH, "the run", "the device was lost: 887A0005"),
     ],
 )
@@ -192,7 +192,7 @@ def test_a_worker_that_takes_too_much_memory_is_ended() -> None:
     with backend("takes_memory", memory_bytes=200 << 20) as sessions:
         answer = sessions.run(relu_neg(), {"x": X})
     assert (answer.stage, answer.during) == (CRASH, "the run")
-    assert "MiB of memory; the bound is 200 MiB" in answer.message
+    assert "MiB of memory; the limit is 200 MiB" in answer.message
 
 
 @pytest.mark.slow

@@ -191,7 +191,7 @@ def test_a_map_is_refused_by_name() -> None:
     graph = helper.make_graph(
         [helper.make_node("Identity", ["m"], ["y"])], "g", [helper.make_value_info("m", kind)], []
     )
-    with pytest.raises(FeedError, match="input 'm' is a map, for which no value can be made"):
+    with pytest.raises(FeedError, match="input 'm' is a map, for which no value can be generated"):
         feeds.generate(helper.make_model(graph))
 
 

@@ -364,7 +364,7 @@ def test_a_fourier_transform_of_a_signal_without_its_last_dimension() -> None:
 
 def test_the_oracle_stops_when_its_time_is_up() -> None:
     built = model("g (float[2] x) => (float[2] y) { y = Relu(x) }")
-    with pytest.raises(OracleTooLargeError, match="its time was up at the Relu"):
+    with pytest.raises(OracleTooLargeError, match="time limit reached at the Relu"):
         oracle.evaluate(built, {"x": normal(2)}, max_seconds=-1)
 
 

@@ -31,7 +31,7 @@ def test_all_wrong_nodes_are_named_with_their_effects(model: Path, tmp_path: Pat
     assert found.status == WRONG
     assert [node.index for culprit in found.culprits for node in culprit.nodes] == [2, 6, 10, 14, 18]
     assert found.headline.endswith(
-        "outputs are not right: node 2 `n2` (Relu), node 6 `n6` (Relu), node 10 `n10` (Relu) and 2 more"
+        "outputs are wrong: node 2 `n2` (Relu), node 6 `n6` (Relu), node 10 `n10` (Relu) and 2 more"
     )
     assert found.unexplained == "with the baseline's values in place of theirs the rest of the model is right"
     text = html.read_text("utf-8")

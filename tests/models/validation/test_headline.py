@@ -50,7 +50,7 @@ def validation(*nodes: NodePlacement, **changes: object) -> Validation:
 def test_a_model_of_which_no_node_is_on_the_provider_is_not_judged() -> None:
     found = validation(at("a", CPU), at("b", CPU))
     assert found.status == UNJUDGED
-    assert f"not one of its nodes is on {DML}" in found.headline
+    assert f"none of its nodes is on {DML}" in found.headline
     assert validation(at("a", CPU), at("b", DML)).headline == (
         f"m.onnx runs and is right; 1 of its 2 nodes is not on {DML}"
     )
@@ -65,9 +65,9 @@ def test_the_node_at_fault_is_in_the_headline_and_on_the_page() -> None:
     culprit = Culprit(Kind.NODE, (GraphNode(7, "conv", "Conv", "", ("y",)),), "it is wrong")
     found = validation(verdicts=(replace(GOOD, right=False),), culprit=culprit)
     assert found.status == WRONG
-    assert found.headline == f"m.onnx runs on {DML}, but its outputs are not right: node 7 `conv` (Conv)"
+    assert found.headline == f"m.onnx runs on {DML}, but its outputs are wrong: node 7 `conv` (Conv)"
     text = page.render(found)
-    assert "outputs are not right: node 7 `conv` (Conv)</h1>" in text
+    assert "outputs are wrong: node 7 `conv` (Conv)</h1>" in text
     for anchor in ("load", "where", "right", "node", "reproduce", "facts"):
         assert text.count(f'href="#{anchor}"') == text.count(f'id="{anchor}"') == 1
 
@@ -108,7 +108,7 @@ def long_names() -> Validation:
 
 def test_long_names_are_cut_in_terminal_and_headline_and_whole_in_json() -> None:
     found = long_names()
-    assert found.headline == f"m.onnx runs on {DML}, but its outputs are not right: node 7 `{CUT}` (Conv)"
+    assert found.headline == f"m.onnx runs on {DML}, but its outputs are wrong: node 7 `{CUT}` (Conv)"
     assert document(found)["headline"].endswith(f"not right: node 7 `{LONG}` (Conv)")
     file = io.StringIO()
     terminal = Terminal(file, width=10_000)
@@ -155,17 +155,17 @@ def off_by(relative: float) -> Metrics:
 def test_a_baseline_that_is_farther_from_the_truth_is_in_the_headline() -> None:
     near, far = off_by(1e-6), off_by(0.05)
     outputs = [replace(GOOD, output=name, metrics=near, baseline=far) for name in ("y", "z", "y", "u", "v")]
-    why = "relative error 0.05; but the truth is with the candidate"
+    why = "relative error 0.05; but the candidate agrees with the truth"
     beside = replace(GOOD, against=BASELINE, metrics=far, why=why)
     found = validation(verdicts=(beside, *outputs))
     assert found.headline == (
-        f"m.onnx runs on {DML} and is right; the baseline 'cpu' is more than 4 times as far from the truth as is "
-        "allowed: y, z, u and 1 more"
+        f"m.onnx runs on {DML} and is right; the baseline 'cpu' is more than 4 times the allowed distance "
+        "from the truth: y, z, u and 1 more"
     )
     file = io.StringIO()
     terminal = Terminal(file, width=10_000)
     command.show(terminal, found)
-    assert f"y, seed 0, against baseline: right, although: {why}" in file.getvalue()
+    assert f"y, seed 0, against baseline: right, but: {why}" in file.getvalue()
     for own, other in ((2e-5, 0.05), (1e-6, 3e-5)):  # beyond its own threshold; the baseline within 4 times of that
         alike = validation(verdicts=(replace(GOOD, metrics=off_by(own), baseline=off_by(other)),))
         assert alike.headline == f"m.onnx runs on {DML} and is right"
@@ -228,7 +228,7 @@ def test_nodes_that_are_wrong_together_are_named_together() -> None:
     culprit = Culprit(Kind.UNEXPLAINED, nodes, "words", levels={"all": "wrong"})
     found = validation(verdicts=(replace(GOOD, right=False),), culprit=culprit)
     assert found.status == WRONG
-    assert found.headline.endswith("its outputs are not right: " + ", ".join(map(str, culprit.places)) + " together")
+    assert found.headline.endswith("its outputs are wrong: " + ", ".join(map(str, culprit.places)) + " together")
 
 
 def test_outputs_of_random_numbers_are_named_and_the_trial_counts_as_compared() -> None:

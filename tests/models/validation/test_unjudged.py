@@ -61,7 +61,7 @@ def test_where_neither_baseline_nor_oracle_answers_nobody_can_tell(tmp_path: Pat
     path = saved(tmp_path, RANDOM)
     found = checked(path, "cpu", "none")
     assert (found.status, found.verdicts) == (UNJUDGED, ())
-    assert "nothing was compared: there is no baseline, and no oracle knows the truth" in found.headline
+    assert "nothing was compared: no baseline, and no oracle for this model" in found.headline
     assert "draws random numbers" in found.headline
     done = CliRunner().invoke(app, ["validate", str(path), "--target", "cpu", "--baseline", "none"])
     assert done.exit_code == 2, done.output
@@ -94,7 +94,7 @@ def test_a_baseline_that_crashes_where_no_oracle_answers_proves_nothing(
     relu = "g (float[1, 4] x) => (float[1, 4] y) { y = Relu(x) }"
     found = checked(saved(tmp_path, relu), "cpu", backend("dies_of_relu"), seeds=(0,), own_process=False)
     assert (found.status, found.verdicts) == (UNJUDGED, ())
-    assert "'dies_of_relu' gives nothing to compare with" in found.headline
+    assert "'dies_of_relu' gives no result to compare with" in found.headline
 
 
 def test_made_up_feeds_with_which_the_baseline_fails_as_well_do_not_suit(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_made_up_feeds_with_which_the_baseline_fails_as_well_do_not_suit(tmp_pat
     found = checked(path, "cpu", dims={"n": (5,)})
     assert {step.stage for step in found.steps} == {RUN}
     assert found.status == UNJUDGED
-    assert "fails as well: the made-up feeds do not suit the model; give feeds" in found.headline
+    assert "fails as well: the generated feeds do not suit the model; give feeds" in found.headline
     np.savez(tmp_path / "mine.npz", x=np.ones(5, np.float32))
     mine = checked(path, "cpu", feeds=tmp_path / "mine.npz", culprit=False)
     assert mine.status == FAILS
@@ -187,7 +187,10 @@ def test_a_batch_that_the_model_declares_and_cannot_take_is_tried_as_one_sample(
     assert candidate == [("seed 0", "done"), ("seed 1, batch=2", RUN), ("seed 1", "done")]
     assert (found.status, found.headline) == (RIGHT, "model.onnx runs on CPUExecutionProvider and is right")
     done = CliRunner().invoke(app, ["validate", str(path), "--target", "cpu"])
-    assert "candidate and baseline fail alike: the made-up feeds do not suit the model; another trial" in done.output
+    assert (
+        "candidate and baseline fail the same way: the generated feeds do not suit the model; another trial"
+        in done.output
+    )
 
 
 def test_a_batch_that_the_candidate_alone_cannot_take_is_its_fault(tmp_path: Path) -> None:
@@ -199,4 +202,6 @@ def test_a_batch_that_the_candidate_alone_cannot_take_is_its_fault(tmp_path: Pat
 def test_the_page_gives_a_reason_for_trials_that_do_not_suit(tmp_path: Path) -> None:
     html = tmp_path / "page.html"
     checked(saved(tmp_path, PICKY), "cpu", dims={"n": (5,)}, html=html)
-    assert "Candidate and baseline fail alike: the made-up feeds do not suit the model." in html.read_text("utf-8")
+    assert "Candidate and baseline fail the same way: the generated feeds do not suit the model." in html.read_text(
+        "utf-8"
+    )

@@ -105,7 +105,7 @@ def test_a_wrong_node_is_named(tmp_path: Path) -> None:
     assert found.status == WRONG
     assert found.culprit is not None
     assert [node.name for node in found.culprit.nodes] == ["relu"]
-    assert found.headline == ("model.onnx runs on relu_is_leaky, but its outputs are not right: node 1 `relu` (Relu)")
+    assert found.headline == ("model.onnx runs on relu_is_leaky, but its outputs are wrong: node 1 `relu` (Relu)")
 
 
 @pytest.mark.slow
@@ -117,7 +117,7 @@ def test_a_threshold_can_be_overridden(tmp_path: Path) -> None:
         seeds=(0,),
         rtol=10,
     )
-    assert {(verdict.right, verdict.threshold.source) for verdict in found.verdicts} == {(True, "as asked for")}
+    assert {(verdict.right, verdict.threshold.source) for verdict in found.verdicts} == {(True, "as requested")}
 
 
 @pytest.mark.slow
@@ -155,7 +155,7 @@ def test_a_dimension_that_the_model_does_not_have_is_refused(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     ("content", "sentence"),
-    [(b"", "its graph has no node"), (b"\xff" * 40, "cannot be parsed"), (None, "is not there")],
+    [(b"", "its graph has no node"), (b"\xff" * 40, "cannot be parsed"), (None, "no such file")],
 )
 def test_a_broken_file_is_refused_in_a_sentence(content: bytes | None, sentence: str, tmp_path: Path) -> None:
     if content is not None:

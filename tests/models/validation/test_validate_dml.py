@@ -175,7 +175,7 @@ def test_a_node_of_which_the_process_dies_is_named(dml: Target, tmp_path: Path) 
         "node 4 `attention` (QAttention) brings the process down in session creation: the worker process ended"
     )
     assert found.headline == (
-        f"encoder.onnx does not load on {DML}: session creation does not survive it: node 4 `attention` (QAttention)"
+        f"encoder.onnx does not load on {DML}: session creation ends the process: node 4 `attention` (QAttention)"
     )
 
 

@@ -101,7 +101,7 @@ def test_limits_are_said() -> None:
     candidate = Wrong(wrong={f"n{place}": larger(1.01) for place in (3, 17)})
     found = all_wrong_nodes(LAYERS, feeds(), candidate, Cpu(), SearchOptions(limits=Limits(sessions=8)))
     assert named(found) == [[3]]
-    assert found.remainder == "more nodes may be wrong: the limits of the search were reached"
+    assert found.remainder == "more nodes may be wrong: search limit reached"
 
 
 def test_a_node_within_a_loose_bound_is_named_where_its_error_alone_is_too_much() -> None:
@@ -124,4 +124,4 @@ def test_a_model_without_a_node_has_none_that_is_wrong() -> None:
     empty = model([], [floats("x", 4)], ["y"])
     found = all_wrong_nodes(empty, {"x": np.ones(4, np.float32)}, Cpu(), Cpu())
     assert [culprit.kind for culprit in found.culprits] == [Kind.UNEXPLAINED]
-    assert found.culprits[0].words == "it is no node; no more can be said: the model has no node"
+    assert found.culprits[0].words == "it is no node; it cannot be narrowed down: the model has no node"

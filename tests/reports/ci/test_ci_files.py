@@ -66,7 +66,7 @@ def test_the_summary_has_the_verdict_and_each_cause_with_its_command() -> None:
     text = step_summary(a_run(3), summary(a_slice(), *failing("a <b> | c", 2)))
     lines = text.splitlines()
     assert lines[0] == "## ❌ epcheck: dml"
-    assert lines[2] == "dml: 2 conformance failures of 1 cause, 1 of 3 cases pass."
+    assert lines[2] == "dml: 2 conformance failures (1 cause), 1 of 3 cases pass."
     assert "| dml | 1.24.4 | llvmpipe (LLVM 19.1.7, 256 bits), 25.0.7 | 3 | 1 | 2 |" in lines
     why = "a &lt;b&gt; \\| c (DML\\_SLICE1\\_OPERATOR\\_DESC)"
     command = '`epcheck repro "Slice-13/float16/a_<b>_\\|_c_0[runtime]"`'

@@ -41,8 +41,8 @@ def test_a_night_with_new_failures_is_worse_and_says_how() -> None:
     assert (found.target, found.result) == ("dml", assessment.WORSE)
     assert found.sentences == (
         "Worse: 3 new failures in 2 groups (blame: candidate 2, both 1). "
-        "Besides: 1 flaky, 1 fixed, 1 appeared (1 of them fail), 1 less accurate. "
-        "Driver, runtime and system are the same."
+        "Also: 1 flaky, 1 fixed, 1 appeared (1 of them fail), 1 less accurate. "
+        "Same driver, runtime and OS."
     )
 
 
@@ -54,27 +54,27 @@ def test_a_night_without_new_failures_is_as_good_as_before_though_much_still_fai
     )
     assert found.result == assessment.GOOD
     assert found.sentences == (
-        "As good as before: no new failure in 2 cases. Besides: 1 still failing. Changed: onnxruntime: 1.24.4 → 1.30.0."
+        "No new failure in 2 cases. Also: 1 still failing. Changed: onnxruntime: 1.24.4 → 1.30.0."
     )
 
 
 @pytest.mark.parametrize(
     ("status", "words"),
     [
-        ("failed: target 'dml': device lost", "it failed: target 'dml': device lost"),
-        ("interrupted", "it was interrupted"),
-        ("running", "it is still running or was killed"),
-        ("complete", "though it says that it is complete"),
+        ("failed: target 'dml': device lost", "the run failed: target 'dml': device lost"),
+        ("interrupted", "the run was interrupted"),
+        ("running", "the run is still going or was killed"),
+        ("complete", "the run says that it is complete"),
     ],
 )
 def test_a_machine_that_failed_is_not_run_whatever_it_recorded(status: str, words: str) -> None:
     rows = [a_row("rank_1"), a_row("rank_2")]
     some = assessment.assess(compare(a_compared_run(*rows), a_compared_run(rows[0], planned=2, status=status)))
     assert some.result == assessment.NOT_RUN
-    assert some.sentences.startswith(f"Not run to its end: 1 of 2 planned cases are recorded; {words}.")
+    assert some.sentences.startswith(f"Incomplete (1 of 2 cases): {words}.")
     none = assessment.assess(compare(a_compared_run(*rows), a_compared_run(planned=2, status=status)))
     assert none.result == assessment.NOT_RUN
-    assert none.sentences.startswith(f"Not run: none of 2 planned cases is recorded; {words}.")
+    assert none.sentences.startswith(f"Nothing ran (0 of 2 cases): {words}.")
     assert "0 %" not in none.sentences
 
 
@@ -89,20 +89,20 @@ def test_the_first_night_says_that_there_is_nothing_to_compare_with() -> None:
         difference.summarize_compared(a_compared_run(a_row("rank_1"), a_row("rank_2", "mismatch")))
     )
     assert found.result == assessment.FIRST
-    assert found.sentences.endswith("there is nothing to compare with. 1 of 2 cases pass, 1 conformance failure.")
+    assert found.sentences.endswith("no earlier run to compare with. 1 of 2 cases pass, 1 conformance failure.")
     failed = assessment.assess_first(
         difference.summarize_compared(a_compared_run(planned=5, status="failed: no adapter"))
     )
     assert (failed.result, failed.sentences) == (
         assessment.NOT_RUN,
-        "Not run: none of 5 planned cases is recorded; it failed: no adapter.",
+        "Nothing ran (0 of 5 cases): the run failed: no adapter.",
     )
 
 
 def test_sides_of_two_classes_are_told() -> None:
     found = assessment.assess(compare(a_compared_run(a_row()), a_compared_run(a_row(), target="cpu", targets={})))
     assert (
-        "They are not alike: DmlExecutionProvider on llvmpipe, the whole suite; CPUExecutionProvider on"
+        "Different kinds of runs: DmlExecutionProvider on llvmpipe, the whole suite; CPUExecutionProvider on"
         in found.sentences
     )
 
@@ -111,7 +111,7 @@ def test_markdown_has_the_groups_by_kind() -> None:
     lines = markdown("a night", [worse()]).splitlines()
     assert lines[:3] == ["# a night", "", "## ❌ dml: worse"]
     assert "| new failure | 3 | 2 |" in lines
-    assert "### new failure: 3 cases, as good before, worse now" in lines
+    assert "### new failure: 3 cases, passed before, fails now" in lines
     row = (
         r"| Slice | rank\_\* | 2 | pass → mismatch | candidate | dml: mismatch | Slice-13/float32/rank\_1\[runtime\] |"
     )

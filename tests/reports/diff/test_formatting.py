@@ -15,9 +15,9 @@ from epcheck.reports.diff.formatting import format_speed
         (SpeedDrift("", "run", 1.1, 0.5, 2, 4000),
          "1.10 times as long (most operators are within 0.5 to 2; 4,000 sessions)"),
         (SpeedDrift("", "run", 1.05, 0.014, 78, 38),
-         "1.05 times as long (the measurements scatter too widely to tell it from noise; 38 sessions)"),
+         "1.05 times as long (the measurements are too noisy to tell; 38 sessions)"),
         (SpeedDrift("", "create", 0.00231, 0.00001, 50.0, 453),
-         "0.0023 times as long (the measurements scatter too widely to tell it from noise; 453 sessions)"),
+         "0.0023 times as long (the measurements are too noisy to tell; 453 sessions)"),
     ],
 )  # fmt: skip
 def test_a_change_of_speed_says_what_is_noise(speed: SpeedDrift, words: str) -> None:

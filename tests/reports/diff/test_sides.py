@@ -71,7 +71,7 @@ def test_the_assessment_says_what_differs_between_the_two() -> None:
     assert found().sentences.startswith(
         "Differs between CPUExecutionProvider 1.32.0 and DmlExecutionProvider 1.24.4: 1 case in 1 group worse on "
         "DmlExecutionProvider 1.24.4, 1 case in 1 group worse on CPUExecutionProvider 1.32.0, 1 otherwise different, "
-        "of 4 that both have."
+        "of 4 common cases."
     )
     assert "onnxruntime: 1.32.0 / 1.24.4" in found().sentences
     assert comparison.choose_exit_code([found()]) == 1

@@ -27,7 +27,7 @@ def test_new_faults_are_told_from_those_that_are_still_there() -> None:
     assert [found.id for found in SEARCH.new] == ["a"]
     assert [found.id for found in SEARCH.again] == ["b"]
     assert SEARCH.sentences == (
-        "1 new fault, 1 found before and still there, 1 that resemble recorded deviations. 12,345 nodes judged, 245 a "
+        "1 new fault, 1 found before and still failing, 1 similar to recorded deviations. 12,345 nodes judged, 245 a "
         "second, 3 examples replayed first; seed 739577."
     )
     assert NONE.sentences == "Not searched: the example database cannot be read."
@@ -36,7 +36,7 @@ def test_new_faults_are_told_from_those_that_are_still_there() -> None:
 def test_every_format_has_them(tmp_path: Path) -> None:
     write_markdown(tmp_path / "n.md", "night", (), (SEARCH, NONE))
     lines = (tmp_path / "n.md").read_text(encoding="utf-8").splitlines()
-    assert "## Search for faults on dml: nodes" in lines
+    assert "## Fuzzing dml: nodes" in lines
     assert "| Relu | mismatch | candidate | wrong | out/faults/Relu-b |" in lines
     assert "Not searched: the example database cannot be read." in lines
     write_json(tmp_path / "n.json", "night", (), (SEARCH,))
@@ -45,8 +45,8 @@ def test_every_format_has_them(tmp_path: Path) -> None:
     write_junit(tmp_path / "n.xml", "night", (), (SEARCH, NONE))
     root = ElementTree.parse(tmp_path / "n.xml").getroot()
     assert [suite.get("name") for suite in root] == [
-        "Search for faults on dml: nodes",
-        "Search for faults on dml: graphs",
+        "Fuzzing dml: nodes",
+        "Fuzzing dml: graphs",
     ]
     assert [skipped.get("type") for skipped in root.iter("skipped")] == ["new fault", "found before"]
     assert (root.get("failures"), root.get("errors"), root.get("tests")) == ("0", "1", "4")
@@ -55,9 +55,9 @@ def test_every_format_has_them(tmp_path: Path) -> None:
 def test_the_page_has_them_as_text(tmp_path: Path) -> None:
     write_html(tmp_path / "n.html", "night", (), searches=(SEARCH,))
     page = (tmp_path / "n.html").read_text(encoding="utf-8")
-    assert '<h2 id="search-1-head">Search for faults on dml: nodes</h2>' in page
+    assert '<h2 id="search-1-head">Fuzzing dml: nodes</h2>' in page
     assert "<td>found before</td>" in page
     assert "out/faults/Relu-c" not in page
     assert "<img src=x" not in page
     write_html(tmp_path / "n.html", "night", ())
-    assert "Search for faults" not in (tmp_path / "n.html").read_text(encoding="utf-8")
+    assert "Fuzzing" not in (tmp_path / "n.html").read_text(encoding="utf-8")

@@ -92,8 +92,8 @@ def with_reason(reason: str) -> Record:
 
 def test_how_often_an_answer_changed_does_not_tell_causes_apart() -> None:
     messages = [
-        "its answer changes (mismatch, pass, pass; alone pass, mismatch): 3 of 6 elements are wrong",
-        "its answer changes (pass, pass, mismatch; alone mismatch, pass): 2 of 6 elements are wrong",
+        "the result changes between runs (mismatch, pass, pass; alone pass, mismatch): 3 of 6 elements are wrong",
+        "the result changes between runs (pass, pass, mismatch; alone mismatch, pass): 2 of 6 elements are wrong",
     ]
     flaky = [
         changed(
@@ -104,7 +104,7 @@ def test_how_often_an_answer_changed_does_not_tell_causes_apart() -> None:
         )
         for message in messages
     ]
-    assert [cause.text for cause in causes(*flaky)] == ["its answer changes: … of … elements are wrong"]
+    assert [cause.text for cause in causes(*flaky)] == ["the result changes between runs: … of … elements are wrong"]
 
 
 def test_another_provider_has_no_directml_operator_below() -> None:
@@ -114,12 +114,12 @@ def test_another_provider_has_no_directml_operator_below() -> None:
 
 
 def test_the_source_of_a_bound_and_the_bound_do_not_tell_causes_apart() -> None:
-    words = "2 of 8 elements are wrong; each must be within 1 ULP of the truth (WebNN conformance tests, gelu (erf))"
+    words = "2 of 8 elements are wrong; each must be within 1 ULP (WebNN conformance tests, gelu (erf))"
     (difference,) = a_wrong_slice().candidate.differences
     opinion = an_opinion("dml", status="mismatch", differences=(dataclasses.replace(difference, reason=words),))
     found = cause_text(a_wrong_slice(candidate=opinion))
     assert found is not None
-    assert found.text == "… of … elements are wrong; each must be within … ULP of the truth"
+    assert found.text == "wrong values: each must be within … ULP"
 
 
 def test_an_expected_deviation_has_the_reason_and_the_link_of_its_expectation() -> None:
@@ -140,7 +140,7 @@ def test_a_remark_says_whether_the_baseline_is_wrong_or_nothing_is_claimed() -> 
     wrong = a_slice(reading="noted", blame="baseline", baseline=baseline)
     assert cause_text(wrong) == CauseText("cpu is wrong: LSTM operator does not support dtype yet", "Slice")
     unclaimed = a_slice(reading="noted", claimed=False)
-    assert cause_text(unclaimed) == CauseText("right, though the provider does not claim it")
+    assert cause_text(unclaimed) == CauseText("passes, but the provider does not claim it")
     assert cause_text(a_slice()) is None
 
 

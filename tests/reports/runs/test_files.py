@@ -120,7 +120,7 @@ def test_the_document_has_the_run_its_counts_and_every_record_that_is_not_ok(tmp
     assert document["complete"] is True
     assert run_from_json(document["run"]) == a_run(2)
     assert document["summary"]["by_reading"] == {"ok": 1, "failure": 1}
-    assert document["headline"] == "dml: 1 conformance failure of 1 cause, 1 of 2 cases pass."
+    assert document["headline"] == "dml: 1 conformance failure (1 cause), 1 of 2 cases pass."
     (wrong,) = document["records"]
     assert wrong["candidate"]["differences"][0]["first"][0]["got"] == "1"
     assert "heat" not in wrong["candidate"]["differences"][0]

@@ -96,7 +96,7 @@ def test_the_selection_counts_and_how_it_was_run_does_not() -> None:
 
 def test_what_did_not_change_is_not_told() -> None:
     assert changed(night(), night(interpreter="D:\\elsewhere.exe")) == []
-    assert describe_changes(()) == "Driver, runtime and system are the same."
+    assert describe_changes(()) == "Same driver, runtime and OS."
 
 
 def test_a_new_driver_is_told_once_though_four_facts_name_its_version() -> None:

@@ -123,7 +123,7 @@ def test_the_headline_counts_failures_and_their_causes() -> None:
     run = a_run(4)
     records = [a_slice(), a_wrong_slice("float16"), a_wrong_slice("float64"), a_refused_qlinearconv()]
     assert headline(run, summarize(run, records)) == (
-        "dml: 2 conformance failures of 1 cause, 1 expected deviation of 1 cause, 1 of 4 cases pass."
+        "dml: 2 conformance failures (1 cause), 1 expected deviation (1 cause), 1 of 4 cases pass."
     )
 
 
@@ -134,9 +134,11 @@ def test_passes_by_a_published_floor_alone_are_counted() -> None:
     summary = summarize(run := a_run(2), [a_slice(), noted])
     assert summary.targets[0].excused == 1
     assert headline(run, summary) == (
-        "dml: no conformance failure, 1 remark, 2 of 2 cases pass, 1 of them by a published floor alone."
+        "dml: no conformance failure, 1 remark, 2 of 2 cases pass (1 only within a published absolute tolerance)."
     )
-    assert [cause.text for cause in summary.targets[0].causes] == ["right only by a published floor: a table"]
+    assert [cause.text for cause in summary.targets[0].causes] == [
+        "right only within a published absolute tolerance: a table"
+    ]
 
 
 def test_the_headline_of_a_conforming_run() -> None:
@@ -147,9 +149,9 @@ def test_the_headline_of_a_conforming_run() -> None:
 @pytest.mark.parametrize(
     ("status", "says"),
     [
-        ("failed: no adapter", "This run says nothing: no case of 500 planned is recorded; it failed: no adapter."),
-        ("interrupted", "This run says nothing: no case of 500 planned is recorded; it was interrupted."),
-        ("running", "This run says nothing: no case of 500 planned is recorded; it has not finished."),
+        ("failed: no adapter", "Nothing ran (0 of 500 cases): the run failed: no adapter."),
+        ("interrupted", "Nothing ran (0 of 500 cases): the run was interrupted."),
+        ("running", "Nothing ran (0 of 500 cases): the run has not finished."),
     ],
 )
 def test_a_run_without_records_is_not_a_run_without_passes(status: str, says: str) -> None:
@@ -161,20 +163,21 @@ def test_an_incomplete_run_says_so_first() -> None:
     run = a_run(10, status="interrupted")
     summary = summarize(run, [a_slice()])
     assert summary.missing == 9
-    assert headline(run, summary).startswith(
-        "Incomplete: 1 of 10 planned cases are recorded, it was interrupted. dml: "
-    )
+    assert headline(run, summary).startswith("Incomplete (1 of 10 cases): the run was interrupted. dml: ")
 
 
 def test_a_run_in_which_nothing_was_placed_proves_nothing() -> None:
     run = a_run(2)
     idle = [a_slice("int8", status="unplaced"), a_slice("int16", status="skipped")]
-    assert headline(run, summarize(run, idle)) == "dml: nothing is proven, 0 of 2 cases pass, 2 did not run on it."
+    assert (
+        headline(run, summarize(run, idle))
+        == "dml: nothing proven, 0 of 2 cases pass, 2 not applicable (the provider does not take them)."
+    )
 
 
 def test_a_candidate_without_any_record_is_named() -> None:
     run = a_run(2, candidates=("dml", "dml-nvidia"))
-    assert "dml-nvidia: no case is recorded." in headline(run, summarize(run, [a_slice()]))
+    assert "dml-nvidia: no case recorded." in headline(run, summarize(run, [a_slice()]))
 
 
 def test_accuracy_is_summed_up_by_operator_and_dtype_over_versions_and_cases() -> None:

@@ -136,6 +136,6 @@ def test_a_file_whose_name_is_no_utf_8_is_named_and_the_others_are_read(nights: 
         done = call(*command)
         assert done.code == (2 if command[1] == "check" else 0), command
         assert named in done.out + done.err, command
-    assert r"store/\udcff.txt: is no file of a store" in call("store", "check", "--store", "store").err
+    assert r"store/\udcff.txt: is not a file of a store" in call("store", "check", "--store", "store").err
     assert refused("diff", nights[0], str(bad)) == named
     assert refused("store", "add", str(bad), "--store", "other") == named

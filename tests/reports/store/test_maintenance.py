@@ -107,7 +107,7 @@ def test_a_dry_run_adds_nothing(tmp_path: Path) -> None:
 def test_a_run_whose_id_would_leave_the_store_is_refused(tmp_path: Path) -> None:
     run = replace(a_night(1), run_id="../outside", planned=1)
     folder = stored(tmp_path / "run", [a_slice()], run)
-    with pytest.raises(StoreError, match="which is no name for a file"):
+    with pytest.raises(StoreError, match="is not a valid file name"):
         maintenance.add(tmp_path / "store", folder)
 
 

@@ -88,7 +88,7 @@ def test_a_query_sees_the_rows_of_all_runs(store: Path) -> None:
 
 
 def test_a_wrong_query_is_one_sentence(store: Path) -> None:
-    with pytest.raises(StoreError, match=r"the store cannot be asked .*nonsense"):
+    with pytest.raises(StoreError, match=r"cannot query the store .*nonsense"):
         query(open_store(store).runs, "SELECT nonsense FROM outcomes")
 
 
@@ -153,7 +153,7 @@ def spoil_into_a_folder(path: Path) -> None:
         (spoil_truncated, ProblemKind.TRUNCATED, "is cut off after .* bytes"),
         (spoil_empty, ProblemKind.TRUNCATED, "is cut off after 0 bytes"),
         (spoil_text, ProblemKind.FOREIGN, "is not a Parquet file"),
-        (spoil_other_parquet, ProblemKind.FOREIGN, "is a Parquet file, but not of a run"),
+        (spoil_other_parquet, ProblemKind.FOREIGN, "is a Parquet file, but not a run"),
         (spoil_newer, ProblemKind.NEWER, r"has schema 6, newer than this epcheck reads \(5\); upgrade epcheck"),
         (spoil_older, ProblemKind.OLDER, "has schema 1; make it again with: epcheck report RUN --parquet"),
         (spoil_run, ProblemKind.DAMAGED, "does not describe a run"),
@@ -210,7 +210,7 @@ def test_damage_inside_a_file_is_named_when_it_is_asked_and_the_others_answer(tm
 
 
 def test_a_folder_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="there is no store; make one with: epcheck store add RUN"):
+    with pytest.raises(StoreError, match="no store; create one with: epcheck store add RUN"):
         open_store(tmp_path / "nothing")
 
 

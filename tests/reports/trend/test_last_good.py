@@ -122,7 +122,7 @@ def test_which_target_is_meant_has_to_be_clear(two_targets: Path, tmp_path: Path
     assert [compared_run.target for compared_run in open_pair(single_target, two_targets)] == ["dml", "dml"]
     with pytest.raises(reports.StoreError, match="has the targets 'dml', 'cpu'; choose one with --target-a"):
         open_pair(two_targets, two_targets)
-    with pytest.raises(reports.StoreError, match="compares 'dml' with itself"):
+    with pytest.raises(reports.StoreError, match="cannot compare 'dml' with itself"):
         open_pair(two_targets, None, "dml", "dml")
 
 

@@ -60,7 +60,7 @@ def trouble_with(backend: Any, sessions: dict[str, Any]) -> str:
     text = "".join(log)
     errors = [reason(message) for message in _ERROR.findall(text)]
     if failure or not started:
-        why = failure or next(iter(errors), "onnxruntime left it out of the session without a word")
+        why = failure or next(iter(errors), "onnxruntime left it out of the session without a message")
         return f"{provider} cannot start: {_with_hint(why, text)}{_told(options)}"
     if nodes == []:
         backend.can_record = False

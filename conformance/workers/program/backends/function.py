@@ -67,7 +67,7 @@ class FunctionBackend:
                 answer["timing"] = {"runs_s": taken, "nodes": []}
             unasked = [name for name in outputs if name not in (*request["all_outputs"], *request["outputs"])]
             if unasked:
-                raise ValueError(f"it gave an output '{unasked[0]}' that the model does not have")
+                raise ValueError(f"it returned an unknown output '{unasked[0]}' that the model does not have")
             missing = [name for name in request["outputs"] if name not in outputs]
             if missing:
                 raise ValueError(f"it gave no output '{missing[0]}'")

@@ -34,13 +34,13 @@ def unknown_option(provider: str, options: dict[str, str], config: dict[str, str
     readers = [Path(plugin.library)] if plugin else own
     set_by_users = [name for name in config if not name.startswith("ep.") and name not in OURS]
     for names, where, what in (
-        (list(options), readers, f"{provider} knows no option"),
-        (set_by_users, libraries, "onnxruntime knows no session option"),
+        (list(options), readers, f"{provider} has no option"),
+        (set_by_users, libraries, "onnxruntime has no session option"),
     ):
         unknown = [name for name in names if not any(_holds(library, name) for library in where)]
         if unknown:
             alike = difflib.get_close_matches(unknown[0], _names(where, unknown[0]), 1, LIKE)
-            return f"{what} '{unknown[0]}'{f'; did you mean {alike[0]}?' if alike else ''}"
+            return f"{what} '{unknown[0]}'{f'. Did you mean {alike[0]}?' if alike else ''}"
     return ""
 
 

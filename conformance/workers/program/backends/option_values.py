@@ -29,7 +29,7 @@ def unusable_option(backend: Any, sessions: dict[str, Any]) -> str:
     without = ({other: options[other] for other in options if other != name} for name in options)
     names = [name for name, rest in zip(options, without) if rest and _takes(backend, sessions, rest)]
     listed = ", ".join(f"{name} = {options[name]}" for name in names or options)
-    return f"{provider} takes no node with {listed}, and takes nodes without that; correct the option, or leave it out"
+    return f"{provider} takes no node with {listed}, but takes nodes without it; correct the option, or leave it out"
 
 
 def _takes(backend: Any, sessions: dict[str, Any], options: dict[str, str]) -> bool:

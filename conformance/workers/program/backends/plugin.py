@@ -128,7 +128,7 @@ def _of_package(name: str) -> tuple[str, list[str]]:
         if error.name != name.partition(".")[0]:
             raise PluginError(f"{name} needs the module {error.name}, which is not installed") from None
         raise PluginError(
-            f"there is no module {name} here; install {name.replace('_', '-')}, or name the environment that has it "
+            f"no module {name}; install {name.replace('_', '-')}, or name the environment that has it "
             f"with 'python' in epcheck.toml"
         ) from None
     except Exception as error:

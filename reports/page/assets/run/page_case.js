@@ -34,7 +34,7 @@ function caseHead(record, row, around) {
       claim ? el("span", { class: "badge quiet" }, claim) : null,
       el("span", { class: "badge quiet" }, "on " + record.candidate.target),
       row.since ? el("span", { class: "badge" + (row.since === "broke" ? " worse" : "") }, row.since) : null,
-      row.below ? el("span", { class: "badge" }, "asked directly: " + row.below) : null,
+      row.below ? el("span", { class: "badge" }, "DirectML called directly: " + row.below) : null,
       around.operator ? el("a", { href: around.operator }, `all of ${row.operator}`) : null,
       el("a", { href: linkTo({ case: record.case_id, target: record.candidate.target }) }, "link to this case")),
     el("p", { class: "verdict" }, record.reason),
@@ -77,7 +77,7 @@ function downloadable(id) {
   const place = el("p", { class: "quiet" });
   loadArchive(id).then((zip) => {
     if (!zip) {
-      place.append("Model and data are not embedded in this page; the command writes them.");
+      place.append("This page does not embed the model and data. The command writes them.");
       return;
     }
     const save = () => {
@@ -86,7 +86,7 @@ function downloadable(id) {
       setTimeout(() => URL.revokeObjectURL(address), 60_000);
     };
     place.append(el("button", { type: "button", id: "download", title: "Download (key d)", click: save }, `Download (${count(Math.ceil(zip.length / 1024))} KB)`),
-      " model, inputs, true outputs and a script that needs onnxruntime only");
+      " model, inputs, expected outputs and a script that needs only onnxruntime");
   });
   return place;
 }
@@ -122,7 +122,7 @@ function opinionsTable(record) {
       statement.includes(":") ? statement.slice(statement.indexOf(":") + 1).trim() : "–", "–", "–", "–",
     ]);
   }
-  return table(["Who", "Says", "In words", "Nodes ran on", "Create / run", "Attempts"], rows, "plain opinions");
+  return table(["Target", "Status", "Details", "Nodes ran on", "Create / run", "Attempts"], rows, "plain opinions");
 }
 
 /** What came of the case in other ways of running it; a state that is no answer of the provider is quiet. */
@@ -132,7 +132,7 @@ function variantsTable(variants) {
     el("b", {}, v.variant), el("span", { class: "said " + (kinds[v.state] || "bad") }, v.state), v.reason || "–",
     v.opinion ? `${seconds(v.opinion.create_s)} / ${seconds(v.opinion.run_s)}` : "–",
   ]);
-  return table(["Variant", "Compared", "In words", "Create / run"], rows, "plain opinions");
+  return table(["Variant", "Result", "Details", "Create / run"], rows, "plain opinions");
 }
 
 /** What earlier runs said of the case, the newest first, below what this one says. */
@@ -177,7 +177,7 @@ function directml(desc) {
     el("p", {}, el("code", {}, desc.name)),
     (desc.violations || []).length
       ? el("ul", { class: "violations" }, desc.violations.map((v) => el("li", {}, el("b", {}, "Violates: "), v)))
-      : el("p", { class: "quiet" }, "Every constraint that its page states is met."),
+      : el("p", { class: "quiet" }, "All documented constraints are met."),
     table(["Member", "Value"], Object.entries(desc.members).map(([k, v]) => [k, member(v)])));
 }
 
@@ -200,7 +200,7 @@ function facts(record) {
     ["operator", el("code", {}, `${record.domain || "ai.onnx"} ${record.operator}-${record.since_version}`)],
     ["model opset", String(record.opset)], ["types", el("code", {}, types || "–")],
     ["sample", el("code", {}, record.sample)], ["binding", el("code", {}, record.binding)],
-    ["claim", { true: "the provider's documentation claims it", false: "the provider's documentation does not claim it" }[record.claimed] || "no table of claims"],
+    ["claim", { true: "the provider's documentation claims it", false: "the provider's documentation does not claim it" }[record.claimed] || "no claim table"],
   ]);
 }
 

@@ -115,6 +115,6 @@ function ulpHistogram(record) {
       title: "Errors of all elements", labels: EDGES.slice(0, ranges), unit: "elements", kind: "bars", log: true,
       series: measured.map(([name, { counts }]) => ({ name, values: Array.from({ length: ranges }, (_, i) => counts[i] || null) })),
     }),
-    el("p", { class: "quiet" }, "By ranges of ULP: a bar counts the elements within its range and above the one before. ",
+    el("p", { class: "quiet" }, "Histogram of ULP errors: each bar counts the elements in its bin. ",
       measured.map(([name, a]) => `${name}: at most ${plainNumber(plotted(a.max_ulp))} ULP, ${plainNumber(plotted(a.sum_ulp) / a.elements)} on average over ${count(a.elements)} elements`).join("; "), "."));
 }

@@ -71,7 +71,7 @@ class CaseList {
     for (const name of [...this.facets, "sort"]) {
       const select = el("select", { name, change: () => this.go({ [name]: select.value }) });
       this.selects.set(name, select);
-      this.form.append(el("label", {}, el("span", {}, { sort: "order", below: "asked directly", since: "since last run" }[name] || name), select));
+      this.form.append(el("label", {}, el("span", {}, { sort: "order", below: "DirectML directly", since: "since last run" }[name] || name), select));
     }
     this.selects.get("sort").append(...Object.entries(ORDERS).map(([value, [name]]) => el("option", { value }, name)));
     this.headers = [...this.head.children].map((head, at) => {

@@ -16,7 +16,7 @@ function sideBySide(name, targets, rows) {
   const since = sinceWhen(rows);
   return el("section", { "aria-label": "Targets side by side" },
     el("h2", {}, "Version × dtype × target"),
-    el("p", { class: "legend" }, el("span", {}, "Each cell: cases that pass / all; whether it is claimed; the largest error of the cases that pass, in ULP; since which release of this run it is as it is (≤: the oldest of it).")),
+    el("p", { class: "legend" }, el("span", {}, "Each cell: passing / all cases; whether it is claimed; the largest error of the passing cases, in ULP; the release in which the result last changed (≤: the oldest release in this run).")),
     scrolling(`${name}: versions, dtypes and targets`, el("table", { class: "matrix detailed" },
       el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Version, dtype"), targets.map((target) => el("th", { scope: "col" }, target)))),
       el("tbody", {}, ordered.map(({ version, dtype, rows: own }) => el("tr", {},

@@ -13,12 +13,12 @@ const ROWS = {
 };
 
 const find = el("input", { type: "search", name: "find", placeholder: "Find an operator", "aria-label": "Find an operator", input: () => changeState({ find: find.value }) });
-const rowsSelect = el("select", { name: "state", "aria-label": "Operators by how they stand", change: () => changeState({ state: rowsSelect.value, ...(rowsSelect.value === "differs" ? { cases: "common" } : {}) }) },
+const rowsSelect = el("select", { name: "state", "aria-label": "Operators by result", change: () => changeState({ state: rowsSelect.value, ...(rowsSelect.value === "differs" ? { cases: "common" } : {}) }) },
   Object.entries(ROWS).map(([value, [name]]) => el("option", { value }, name)));
 const dtypeSelect = el("select", { name: "dtype", "aria-label": "dtype", change: () => changeState({ dtype: dtypeSelect.value }) });
 
 const casesSelect = el("select", { name: "cases", "aria-label": "Cases", change: () => changeState({ cases: casesSelect.value }) },
-  el("option", { value: "" }, "every case"), el("option", { value: "common" }, "cases that all shown have"));
+  el("option", { value: "" }, "every case"), el("option", { value: "common" }, "cases that all columns have"));
 
 /** Change the address without a step in the browser's history, and show what it says. */
 function changeState(change) {

@@ -15,7 +15,7 @@ function operatorView(name, state) {
       state.columns ? el("p", { class: "quiet" }, el("a", { href: linkTo({ ...state, columns: undefined }) }, "the newest release of each provider")) : null),
     el("section", { "aria-label": "Versions and dtypes" },
       el("h2", {}, "Version × dtype × provider"),
-      el("p", { class: "legend" }, el("span", {}, "Each cell: cases that are right / taken; the largest error of those that are right, in ULP; since which release of this store it is as it is (≤: the oldest that the store has).")),
+      el("p", { class: "legend" }, el("span", {}, "Each cell: right / taken cases; the largest error of the right cases, in ULP; the release in which the result last changed (≤: the oldest release in the store).")),
       chips(state), versionsTable(name, releases, cells, state)),
     ...errorChart(name, releases, own),
   ];
@@ -78,7 +78,7 @@ function errorChart(name, releases, cells) {
     name: releaseName(release),
     values: dtypes.map((dtype) => plottedUlp(newest.find((cell) => cell.dtype === dtype && cell.provider_release === release.index))),
   })).filter(({ values }) => values.some((value) => value !== null));
-  return [el("section", { "aria-label": "Accuracy" }, el("h2", {}, "Accuracy of what is right"), chartFigure({
+  return [el("section", { "aria-label": "Accuracy" }, el("h2", {}, "Accuracy of passing cases"), chartFigure({
     title: `Largest error of ${name}-${version} by dtype`, labels: dtypes, series, unit: "ULP", kind: "points", log: true, foot: 0.1,
     links: dtypes.map((dtype) => linkTo({ operator: name, version: String(version), dtype })),
   }))];

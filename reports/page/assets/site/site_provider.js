@@ -7,7 +7,7 @@ function providerView(release) {
     el("header", { class: "card operator-head " + stateOf(total) },
       el("p", { class: "steps" }, el("a", { class: "step", href: "#section=providers", title: "key Esc" }, "← All providers")),
       el("h1", {}, release.name),
-      el("p", { class: "verdict" }, `${count(total.passes)} of ${count(taken(total))} cases that it took are right; ${count(total.failures)} are wrong, ${count(total.expected)} more are wrong and expected; ${count(total.declined)} are declined.`),
+      el("p", { class: "verdict" }, `${count(total.passes)} of ${count(taken(total))} cases pass of those it took; ${count(total.failures)} fail, ${count(total.expected)} are expected failures; ${count(total.declined)} declined.`),
       el("p", { class: "quiet" }, release.provider, " on ", release.adapter)),
     el("section", { "aria-label": "What this release changed" }, el("h2", {}, "What this release changed"), ...changesOf(release, cells)),
     el("section", { "aria-label": "Compare" }, el("h2", {}, "Where it differs from others"), compared(release)),
@@ -23,7 +23,7 @@ function changesOf(release, cells) {
   const changed = cells.filter((cell) => cell.since === release.index && !cell.since_oldest);
   const parts = [["Wrong since this release", ["failure", "expected"]], ["Right since this release", ["ok"]], ["Declined since this release", ["not-run"]]];
   const lists = parts.map(([title, states]) => changeList(title, changed.filter((cell) => states.includes(stateOf(cell))), release)).filter(Boolean);
-  return lists.length ? lists : [el("p", { class: "empty" }, "Nothing: every operator, version and dtype stands as in the release before.")];
+  return lists.length ? lists : [el("p", { class: "empty" }, "No change: every operator, version and dtype has the same result as in the previous release.")];
 }
 
 function changeList(title, cells, release) {

@@ -71,7 +71,7 @@ def test_what_a_run_names_comes_before_what_the_lab_was_installed_with(layout: L
     assert drivers.choose(layout, config, run).files == (run,)
     assert drivers.choose(layout, config).files == (installed,)
     assert drivers.choose(layout, Config()).files == (own,)
-    with pytest.raises(LabError, match=r"there is no Vulkan driver .*absent\.json; name the driver's ICD file"):
+    with pytest.raises(LabError, match=r"no such Vulkan driver: .*absent\.json; name the driver's ICD file"):
         drivers.choose(layout, config, tmp_path / "absent.json")
 
 

@@ -37,11 +37,11 @@ def test_of_which_providers_it_is_known() -> None:
 def test_what_is_said() -> None:
     assert pack_parity.in_words(OTHER, Parity(172, [])) == ""
     assert pack_parity.in_words(OTHER, Parity(172, [WRONG, MAX])) == (
-        "other: each case has a session of its own until it has passed in one, because 2 of 172 cases of a sample end "
+        "other: each case runs in a separate session until it passes in one, because 2 of 172 cases of a sample end "
         "otherwise in a pack than alone; 1 of these pass only in a pack, which is a finding, for example "
         "Max-13/float32/one_input[runtime]: unplaced alone, pass in a pack"
     )
-    assert "a finding" not in pack_parity.in_words(OTHER, Parity(172, [WRONG]))
+    assert "please report this" not in pack_parity.in_words(OTHER, Parity(172, [WRONG]))
 
 
 def test_it_is_kept_for_the_provider_its_options_and_its_release(tmp_path: Path) -> None:

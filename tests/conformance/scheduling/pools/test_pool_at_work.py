@@ -61,7 +61,7 @@ def test_a_pack_that_fails_though_no_case_does_alone_becomes_a_note() -> None:
     found, notes = run(identities(20), packed("aborts_on_3_beside_9"))
     assert {r.status for r in found.values()} == {terms.PASS}
     assert notes == (
-        "aborts_on_3_beside_9: a session of 20 cases failed and none of them does alone "
+        "aborts_on_3_beside_9: a session of 20 cases failed, but no case fails alone "
         "(Identity-16/float32/number_0[runtime] and 19 more): the worker process ended: killed by SIGABRT",
     )
 
@@ -71,7 +71,7 @@ def test_wrong_answers_are_no_reason_for_a_crash() -> None:
     found, notes = run(identities(20), packed("wrong_and_aborts_on_3_beside_9"))
     assert {r.status for r in found.values()} == {terms.MISMATCH}
     (note,) = notes
-    assert note.startswith("wrong_and_aborts_on_3_beside_9: a session of 20 cases failed and none of them does alone")
+    assert note.startswith("wrong_and_aborts_on_3_beside_9: a session of 20 cases failed, but no case fails alone")
 
 
 PLACING = """
@@ -108,7 +108,7 @@ def test_declined_cases_are_no_reason_for_a_crash_either(tmp_path: Path) -> None
     found, notes = run(list(suite.cases(["TopK"], ["float32"], ["TopK-24/*[initializer]"], limit=4)), dml)
     assert {r.status for r in found.values()} == {terms.UNPLACED}
     (note,) = notes
-    assert note.startswith("dml: a session of 4 cases failed and none of them does alone (TopK-24/")
+    assert note.startswith("dml: a session of 4 cases failed, but no case fails alone (TopK-24/")
 
 
 def test_two_workers_share_the_cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,4 +188,4 @@ def test_cases_that_hang_cost_the_others_little_and_are_remembered(tmp_path: Pat
             assert Counter(record.status for record in taken) == {terms.PASS: 400, terms.TIMEOUT: 8}
             assert took_s < 20
     assert {record.case.sample for record in taken[-8:]} == {f"hangs_{number}" for number in range(8)}
-    assert "no answer, and no CPU time used for 4 s" in taken[-1].reason
+    assert "no response, and no CPU time used for 4 s" in taken[-1].reason

@@ -56,7 +56,7 @@ def why_down(target: Target) -> str:
                   "it said: ImportError: libfoo.so is not there"),
         ("talks", "its worker does not start: "
                   "its worker wrote 16 bytes that are no frame: b'Welcome to this ' to stdout"),
-        ("answers_first", "its worker does not start: its worker answered what nobody asked: 'x'"),
+        ("answers_first", "its worker does not start: its worker sent an unexpected response: 'x'"),
     ],
 )  # fmt: skip
 def test_a_worker_that_fails_the_handshake_takes_its_target_down(mode: str, words: str) -> None:
@@ -69,7 +69,7 @@ def test_a_worker_that_fails_the_handshake_takes_its_target_down(mode: str, word
 def test_a_worker_that_never_answers_the_handshake_is_given_its_time_and_no_more() -> None:
     started = time.monotonic()
     message = why_down(misbehaving("never", startup_s=0.4))
-    assert message == "target 'odd': its worker does not start: no answer within 0.4 s of starting"
+    assert message == "target 'odd': its worker does not start: no response within 0.4 s of starting"
     assert 0.4 * STARTS <= time.monotonic() - started < 0.4 * STARTS + 5
 
 
@@ -83,13 +83,13 @@ def test_an_interpreter_that_is_not_there_or_cannot_be_executed(tmp_path: Path) 
     plain.write_text("no program")
     for path, words in ((tmp_path / "none", "No such file"), (plain, "Permission denied")):
         message = why_down(Target("odd", (str(path),), ()))
-        assert message.startswith("target 'odd': its interpreter cannot be started: ")
+        assert message.startswith("target 'odd': its interpreter does not start: ")
         assert words in message
 
 
 def test_an_environment_that_no_system_takes_is_named() -> None:
     message = why_down(Target("odd", (sys.executable,), (), environment={"A\0B": "c"}))
-    assert message == "target 'odd': its interpreter cannot be started: embedded null byte"
+    assert message == "target 'odd': its interpreter does not start: embedded null byte"
 
 
 def test_another_target_that_does_start_is_ended() -> None:
@@ -153,6 +153,6 @@ def test_alone_means_that_nothing_ran_before() -> None:
 def test_the_memory_bound_holds_while_a_worker_starts() -> None:
     driver = Driver(backend("right", memory_bytes=1 << 20))
     driver.pool.start()
-    with pytest.raises(TargetDown, match=r"does not start: the worker took \d+ MiB of memory; the bound is 1 MiB"):
+    with pytest.raises(TargetDown, match=r"does not start: the worker took \d+ MiB of memory; the limit is 1 MiB"):
         driver.watch_until_it_raises()
     driver.close()

@@ -117,8 +117,8 @@ def test_environments_are_listed_and_removed(runtimes: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("rocm", "there is no recipe 'rocm'; there are webgpu, openvino, openvino-plugin, qnn, cuda"),
-        ("webgpu@new", "'webgpu@new': 'new' is no release; write for example webgpu@1.2.3"),
+        ("rocm", "no recipe 'rocm'; known are webgpu, openvino, openvino-plugin, qnn, cuda"),
+        ("webgpu@new", "'webgpu@new': 'new' is not a release; write for example webgpu@1.2.3"),
     ],
 )
 def test_what_is_no_recipe_is_named(runtimes: Path, name: str, sentence: str) -> None:

@@ -61,7 +61,7 @@ def test_the_cpu_provider_has_no_trouble_and_records() -> None:
 
 def test_a_misspelt_session_option_is_named_with_the_one_that_was_meant() -> None:
     assert trouble(OnnxRuntimeBackend(), config={"session.intra_op.allow_spining": "0"}) == (
-        "onnxruntime knows no session option 'session.intra_op.allow_spining'; "
+        "onnxruntime has no session option 'session.intra_op.allow_spining'; "
         "did you mean session.intra_op.allow_spinning?"
     )
     assert trouble(OnnxRuntimeBackend(), config={"session.intra_op.allow_spinning": "0"}) == ""
@@ -70,12 +70,12 @@ def test_a_misspelt_session_option_is_named_with_the_one_that_was_meant() -> Non
 def test_a_beginning_of_an_option_is_not_the_option() -> None:
     known = "session.disable_prepacking"
     assert trouble(OnnxRuntimeBackend(), config={known[:-3]: "0"}).startswith(
-        f"onnxruntime knows no session option '{known[:-3]}'"
+        f"onnxruntime has no session option '{known[:-3]}'"
     )
 
 
 def test_an_option_that_no_library_holds_is_refused() -> None:
-    assert trouble(OnnxRuntimeBackend(), {"qqxyzzyqq": "1"}).startswith(f"{CPU} knows no option 'qqxyzzyqq'")
+    assert trouble(OnnxRuntimeBackend(), {"qqxyzzyqq": "1"}).startswith(f"{CPU} has no option 'qqxyzzyqq'")
 
 
 def test_a_provider_that_is_left_out_of_the_session_is_told_with_what_the_log_says() -> None:
@@ -128,7 +128,7 @@ def test_a_run_on_a_target_with_a_misspelt_option_is_one_sentence_and_exit_code_
     arguments = ("--config", str(config), "-t", "mine", "--op", "Add", "--limit", "2", "--baseline", "none")
     done = call("run", *arguments, "--root", str(tmp_path / "runs"))
     assert done.code == 2
-    assert "the run failed: target 'mine': onnxruntime knows no session option" in done.err
+    assert "the run failed: target 'mine': onnxruntime has no session option" in done.err
     night = call("nightly", *arguments, "--root", str(tmp_path / "runs"), "--store", str(tmp_path / "store"))
     assert night.code == 2
 

@@ -186,9 +186,9 @@ def test_a_tie_is_open_where_the_sum_exceeds_float32() -> None:
 @pytest.mark.parametrize(
     ("keywords", "reason"),
     [
-        ({"x_scale": 0.0}, "x_scale is 0: no quantisation has a step of nothing"),
-        ({"w_scale": [0.5, 0.0]}, "w_scale is 0: no quantisation has a step of nothing"),
-        ({"y_scale": 0.0}, "y_scale is 0: no quantisation has a step of nothing"),
+        ({"x_scale": 0.0}, "x_scale is 0: a scale of 0 is invalid"),
+        ({"w_scale": [0.5, 0.0]}, "w_scale is 0: a scale of 0 is invalid"),
+        ({"y_scale": 0.0}, "y_scale is 0: a scale of 0 is invalid"),
         ({"w_scale": [1.0] * 3}, "w_scale must have one element or one per output channel (2)"),
         ({"zero_points": (0, [0, 0, 0], 0)}, "w_zero_point must have one element or one per output channel (2)"),
         ({"x_scale": [1.0, 1.0]}, "x_scale must be a scalar"),
