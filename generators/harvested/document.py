@@ -1,5 +1,5 @@
-"""A harvested node as one line of JSON, in the form of `serialization.node_json`; an input of which only the spread of its
-values is kept has `spread` in place of `values`.
+"""A harvested node as one line of JSON, in the form of `serialization.node_json`; an input of which only the spread of
+its values is kept has `spread` in place of `values`.
 
     {"op_type": "Relu", "domain": "", "since_version": 14, "dtypes": ["float32"], "outputs": ["Y"], "attributes": {},
      "inputs": [{"name": "X", "dtype": "float32", "shape": [1, 64, 56, 56], "parameter": false,
