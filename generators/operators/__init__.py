@@ -49,10 +49,11 @@ and its test. KEY is `Compress`, in another domain `com.microsoft::GatherBlockQu
 9. `nox -s case_ids numbers` adds the ids to `tests/generators/case_ids.txt`, where every other line stays as it is, and
    writes the numbers of the suite in README and docs. Add a line to the changelog. `python -m pytest tests/generators
    tests/docs/test_numbers.py` checks models, ids, DirectML descriptions and numbers.
-10. `epcheck run --target cpu --op KEY --strict`, then `--target dml`. What a provider does not claim is noted, or ok
-   where it refuses: `epcheck probe --target cpu --op KEY --each 1000` writes a table with the claims of the operator;
-   copy its lines to `../claims/cpu.json`, between their neighbours by domain and name. For each deviation that the
-   standard does not allow, write an expectation with its reason (`conformance/expectations/TARGET/FAMILY.toml`) and a
-   row in `docs/findings/FAMILY.md`, whose first paragraph names the operators. Versions that the runtime cannot load
-   yet belong to the first entry of the file.
+10. `epcheck run --target cpu --op KEY --strict`, then `--target dml`, all cases of each: a model can end the process
+   of a provider that has no kernel, too. What a provider does not claim is noted, or ok where it refuses:
+   `epcheck probe --target cpu --op KEY --each 1000` writes a table with the claims of the operator; copy its lines to
+   `../claims/cpu.json`, between their neighbours by domain and name. For each deviation that the standard does not
+   allow, write an expectation with its reason (`conformance/expectations/TARGET/FAMILY.toml`) and a row in
+   `docs/findings/FAMILY.md`, whose first paragraph names the operators. Versions that the runtime cannot load yet
+   belong to the first entry of the file.
 """
