@@ -11,6 +11,7 @@ import os
 import sys
 
 from epcheck.cli.terminal.exit_codes import CANNOT, INTERRUPTED
+from epcheck.conformance.workers import at_end
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -111,5 +112,6 @@ def spare_threads() -> None:
 def _end(_signal: int, _frame: FrameType | None) -> NoReturn:
     try:
         os.write(2, b"epcheck: interrupted\n")
+        at_end.finish()
     finally:
         os._exit(INTERRUPTED)

@@ -220,10 +220,12 @@ def is_own(case: Case) -> bool:
 
 
 def _suggest(name: str, names: Iterable[str]) -> str:
-    """What to write instead of an unknown operator: the nearest name, also where only the case of letters differs."""
+    """What to write instead of an unknown operator: the one that differs in the case of letters, else the nearest."""
     by_lower = {known.lower(): known for known in names}
-    if near := get_close_matches(name.lower(), by_lower, 1, cutoff=0.6):
-        return f"Did you mean {by_lower[near[0]]}?"
+    if name.lower() in by_lower:
+        return f"Did you mean {by_lower[name.lower()]}?"
+    if near := [by_lower[lower] for lower in get_close_matches(name.lower(), by_lower, cutoff=0.6)]:
+        return f"Did you mean {' or '.join(filter(None, (', '.join(near[:-1]), near[-1])))}?"
     return "`epcheck list operators` prints all."
 
 

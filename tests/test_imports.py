@@ -24,13 +24,14 @@ SHOWN = {
     "conformance.lab.status",
     "conformance.records",
     "conformance.targets.configuration_notice",
+    "conformance.workers.at_end",
     "generators.case",
     "generators.registry",
     "generators.suite",
     "models.validation",
     "reports",
 }
-"""What the command line shows: results of the calls of `api`, and what they are made of."""
+"""What the command line shows: results of the calls of `api`, and what they are made of; and what a signal ends."""
 
 MAY_IMPORT = {
     "generators": {"generators"},

@@ -96,7 +96,7 @@ def _load(path: Path | None) -> dict[str, Any]:
 def refuse_reserved(where: str, name: str) -> None:
     """Raise TargetError for a table that would be another target than its name says."""
     if is_reserved(name):
-        base = f' that has base = "{name}"' if name.partition("@")[0] in BUILT_IN else ""
+        base = f', with base = "{name}"' if name.partition("@")[0] in BUILT_IN else ""
         raise TargetError(f"{where}: '{name}' is the name of another target; rename this table{base}")
 
 

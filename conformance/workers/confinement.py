@@ -7,7 +7,6 @@ the user's own program, and may well ask another machine. `jail` and `writable` 
 
 from __future__ import annotations
 
-import atexit
 import compileall
 import contextlib
 import json
@@ -28,7 +27,7 @@ import psutil
 from epcheck.conformance.records import file_lock
 from epcheck.conformance.start_process import run_process
 from epcheck.conformance.targets.target import WORKER, Target
-from epcheck.conformance.workers import wine_server
+from epcheck.conformance.workers import at_end, wine_server
 from epcheck.conformance.workers.job_object import EnclosedProcess
 from epcheck.conformance.workers.program import jail
 
@@ -215,7 +214,7 @@ def _remove_left(place: Path) -> None:
                     os.close(descriptor)
 
 
-@atexit.register
+@at_end.register
 def remove_temp() -> None:
     """Remove the temporary files of this process' workers; who ends it without ado calls this before."""
     while _own:

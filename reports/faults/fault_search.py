@@ -60,8 +60,8 @@ class FaultSearch:
         ended = f" It ended early: {self.ended}." if self.ended else ""
         known = len(self.faults) - len(self.new) - len(self.again)
         return (
-            f"{_count(len(self.new), 'new fault')}, {len(self.again)} found before and still failing, {known} that "
-            f"resemble recorded deviations. {self.judged:,} {self.what} judged, {self.rate:,.0f} a second, "
+            f"{_count(len(self.new), 'new fault')}, {len(self.again)} found before and still failing, {known} "
+            f"similar to recorded deviations. {self.judged:,} {self.what} judged, {self.rate:,.0f} a second, "
             f"{_count(self.replayed, 'example')} replayed first; seed {self.seed}.{ended}"
         )
 

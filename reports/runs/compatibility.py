@@ -124,7 +124,7 @@ def check_same_target(name: str, parts: Sequence[Part], may_differ: Collection[s
         if different:
             raise StoreError(
                 f"target '{name}' is not the same in {first.folder} and {part.folder}: {tell_apart(different)}; give "
-                f"each machine's target a name of its own in epcheck.toml, or pass {allowing(different)}"
+                f"each machine's target its own name in epcheck.toml, or pass {allowing(different)}"
             )
 
 

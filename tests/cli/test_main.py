@@ -114,7 +114,7 @@ def test_a_target_that_cannot_start_ends_with_2_and_can_be_taken_up_again(tmp_pa
     done = call("run", "-t", "python:nothing:here", "--op", "Slice", "--limit", "2", "--root", str(tmp_path))
     assert done.code == 2
     why = "its worker does not start: the worker process ended: exit code 1; it said: ModuleNotFoundError"
-    assert f"it failed: target 'python:nothing:here': {why}: No module named 'nothing'" in done.out
+    assert f"the run failed: target 'python:nothing:here': {why}: No module named 'nothing'" in done.out
     assert done.err == f"epcheck: the run failed: target 'python:nothing:here': {why}: No module named 'nothing'\n"
     assert "Resume with: epcheck run --resume" in done.out
 

@@ -162,7 +162,7 @@ def test_variants_are_run(tmp_path: Path) -> None:
     assert code == 0, out
 
 
-NO_OPERATOR = ("--op", "Slize"), 4, "ERROR: epcheck: unknown operator 'Slize'; there is Size, Slice, Split; "
+NO_OPERATOR = ("--op", "Slize"), 4, "ERROR: epcheck: unknown operator 'Slize'. Did you mean Size, "
 NO_TARGET = (
     ("--ep", "gpu", "--op", "Slice"),
     2,
@@ -192,7 +192,7 @@ def test_what_does_not_exist_is_one_sentence(
     [
         ("--dtype", ["float33"], "epcheck: unknown dtype 'float33'; the suite has: bfloat16, bool, float16, float32, "),
         ("--baseline", "./no", "epcheck: target './no': no such interpreter: ./no"),
-        ("--variants", ["speed"], "epcheck: --variants: unknown axis 'speed'; write some of level, binding, cont"),
+        ("--variants", ["speed"], "epcheck: --variants: unknown axis 'speed'; write some of level, io_binding, cont"),
     ],
 )
 def test_other_options_are_refused_before_anything_is_collected(

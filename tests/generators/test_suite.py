@@ -173,7 +173,7 @@ def test_selection_stops_at_the_limit() -> None:
 def test_an_unknown_operator_is_refused_with_what_there_is() -> None:
     with pytest.raises(
         suite.SelectionError,
-        match=r"^unknown operator 'slice'; there is .*Slice.*; `epcheck list operators` prints all$",
+        match=r"^unknown operator 'slice'\. Did you mean Slice\?$",
     ):
         next(suite.cases(["slice"]))
 
@@ -186,7 +186,7 @@ def test_an_unknown_dtype_is_refused_with_what_there_is() -> None:
 
 
 def test_a_selection_that_leaves_nothing_is_refused() -> None:
-    with pytest.raises(suite.SelectionError, match="leaves no case; `epcheck list`"):
+    with pytest.raises(suite.SelectionError, match="no case matches the selection; `epcheck list`"):
         next(suite.cases(["Slice"], patterns=["no such case"]))
 
 
@@ -198,7 +198,8 @@ def test_an_id_that_is_almost_right_gets_a_hint() -> None:
     with pytest.raises(suite.SelectionError) as raised:
         suite.case_by_id("Slice-13/float128/steps_omitted[runtime]")
     assert str(raised.value) == (
-        "unknown case 'Slice-13/float128/steps_omitted[runtime]'; similar: Slice-13/float32/steps_omitted[runtime], "
+        "unknown case 'Slice-13/float128/steps_omitted[runtime]'; did you mean one of: "
+        "Slice-13/float32/steps_omitted[runtime], "
         "Slice-13/float16/steps_omitted[runtime], Slice-1/float32/steps_omitted[runtime]"
     )
 
@@ -207,7 +208,7 @@ def test_an_id_without_what_the_brackets_hold_gets_those_that_have_it() -> None:
     with pytest.raises(suite.SelectionError) as raised:
         suite.case_by_id("Slice-13/float32/axes_omitted_steps")
     assert str(raised.value) == (
-        "unknown case 'Slice-13/float32/axes_omitted_steps'; similar: "
+        "unknown case 'Slice-13/float32/axes_omitted_steps'; did you mean one of: "
         "Slice-13/float32/axes_omitted_steps[initializer], Slice-13/float32/axes_omitted_steps[runtime], "
         "Slice-13/float32/axes_omitted_steps[symbolic], Slice-13/float32/axes_omitted_steps[constant]"
     )
@@ -216,7 +217,7 @@ def test_an_id_without_what_the_brackets_hold_gets_those_that_have_it() -> None:
 def test_an_id_without_its_binding_gets_all_that_it_may_have() -> None:
     with pytest.raises(suite.SelectionError) as raised:
         suite.case_by_id("TopK-24/float16/defaults")
-    named = str(raised.value).partition("similar: ")[2].split(", ")
+    named = str(raised.value).partition("did you mean one of: ")[2].split(", ")
     assert "TopK-24/float16/defaults[initializer]" in named
     assert {case_id.partition("[")[0] for case_id in named} == {"TopK-24/float16/defaults"}
 

@@ -203,8 +203,8 @@ def test_a_baseline_that_is_not_the_same_everywhere_is_said(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("status", "how"),
     [
-        ("running", "the run is still going or was killed"),
-        ("interrupted", "the run was interrupted"),
+        ("running", "it is still running or was killed"),
+        ("interrupted", "it was interrupted"),
         ("failed: target 'dml': its worker does not start", "it failed: target 'dml': its worker does not start"),
     ],
 )

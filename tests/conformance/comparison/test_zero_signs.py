@@ -48,7 +48,7 @@ def test_the_rule_may_hold_for_some_elements() -> None:
 def test_both_rules_are_named_where_both_are_broken() -> None:
     (difference,) = found([-0.0, 1.0], [0.0, 1.5])
     assert difference.wrong == 2
-    assert "each must be within 4 ULP (a table); a zero must have the sign" in difference.reason
+    assert "each must be within 4 ULP (a table); a zero must have the expected sign" in difference.reason
 
 
 def test_elements_beyond_a_block_are_seen() -> None:

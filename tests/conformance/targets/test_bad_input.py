@@ -34,7 +34,7 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (("-t", "./python"), "target './python': no such interpreter: ./python"),
         (("-t", "/no/python#DmlExecutionProvider"), "target '/no/python#DmlExecutionProvider': no such interpreter: "
                                                     "/no/python"),
-        (("-t", "cpu", "--op", "Slize"), "unknown operator 'Slize'. Did you mean Slice?"),
+        (("-t", "cpu", "--op", "Slize"), "unknown operator 'Slize'. Did you mean Size, Slice or Resize?"),
         (("-t", "cpu", "--dtype", "float33"), "unknown dtype 'float33'; the suite has: bfloat16, bool, float16, "),
         (("-t", "cpu", "--op", "Slice", "-k", "nothing_like_it"), "no case matches the selection; `epcheck list` "
                                                                   "prints all case ids"),
@@ -186,7 +186,9 @@ def test_a_run_whose_selection_cannot_be_read_is_refused(folder: Path, selection
 
 def test_an_unknown_case_is_named_with_similar_ones() -> None:
     sentence = refused("repro", "Slice-13/float32/steps_omitted[none]")
-    assert sentence.startswith("unknown case 'Slice-13/float32/steps_omitted[none]'; similar: Slice-13/float32/steps_")
+    assert sentence.startswith(
+        "unknown case 'Slice-13/float32/steps_omitted[none]'; did you mean one of: Slice-13/float32/steps_"
+    )
 
 
 def test_a_place_that_cannot_be_written_is_named() -> None:

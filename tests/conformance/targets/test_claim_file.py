@@ -64,7 +64,7 @@ def test_a_table_holds_where_its_condition_does(tmp_path: Path) -> None:
     assert target.narrowed(there).claims is None
     assert target.narrowed(there).claim_table is NO_CLAIMS
     assert claim_file.unused(target, there).startswith(
-        "some: the claim table of SomeExecutionProvider holds where runtime is 1.24.*, which is not so here"
+        "some: the claim table of SomeExecutionProvider applies where runtime is 1.24.*, which differs here"
     )
     assert claim_file.unused(SOME, there) == ""
 

@@ -35,13 +35,15 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_table_may_not_be_another_target_than_its_name_says(here: Path, name: str) -> None:
     (here / "epcheck.toml").write_text(f'[targets."{name}"]\nfunction = "m:f"\n', encoding="utf-8")
     sentence = refused("validate", "model.onnx", "--target", name or "cpu")
-    assert sentence.startswith(f"epcheck.toml: [targets.{name}]: '{name}' means another target already; write a table")
-    assert sentence.endswith(f'of a name of its own that has base = "{name}"' if name in BUILT_IN else sentence[-10:])
+    assert sentence.startswith(
+        f"epcheck.toml: [targets.{name}]: '{name}' is the name of another target; rename this table"
+    )
+    assert sentence.endswith(f'rename this table, with base = "{name}"' if name in BUILT_IN else sentence[-10:])
 
 
 def test_no_call_takes_a_table_in_place_of_a_target() -> None:
     """The machines of a cluster get tables from elsewhere."""
-    with pytest.raises(TargetError, match="'cpu' means another target already"):
+    with pytest.raises(TargetError, match="'cpu' is the name of another target"):
         resolve("cpu", {"targets": {"cpu": {"function": "m:f"}}})
 
 

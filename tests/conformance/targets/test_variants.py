@@ -28,7 +28,7 @@ def test_a_variant_is_found_by_the_earlier_name_of_its_axis() -> None:
 
 def test_an_unknown_axis_is_refused_with_those_there_are() -> None:
     with pytest.raises(
-        VariantError, match="no axis 'speed'; write some of level, io_binding, context, precision, pack"
+        VariantError, match="unknown axis 'speed'; write some of level, io_binding, context, precision, pack"
     ):
         parse_axes("level,speed")
 

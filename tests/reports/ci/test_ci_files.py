@@ -59,7 +59,7 @@ def test_what_is_right_or_expected_has_none_and_a_run_that_did_not_end_has() -> 
     assert annotate(a_run(1), summary(a_slice())) == ()
     (found,) = annotate(a_run(5, status="interrupted"), summary(a_slice(), planned=5))
     assert (found.level, found.title) == (ERROR, "epcheck: the run is interrupted")
-    assert "1 of 5 planned cases" in found.text
+    assert "Incomplete (1 of 5 cases)" in found.text
 
 
 def test_the_summary_has_the_verdict_and_each_cause_with_its_command() -> None:

@@ -119,7 +119,7 @@ def test_a_store_is_asked_in_place_of_the_runs_beside(tmp_path: Path) -> None:
     (of_store,), (beside,) = since(folder, store), since(folder)
     assert by_sample(of_store) == BECAME
     assert beside.counts == {STILL: 3}
-    with pytest.raises(StoreError, match="there is no store"):
+    with pytest.raises(StoreError, match="no store; create one"):
         since(folder, tmp_path / "nowhere")
 
 
