@@ -27,7 +27,7 @@ from epcheck.conformance.targets.specification import resolve
 from epcheck.generators import suite
 from epcheck.generators.case import Case
 
-HUNG = "no answer"
+HUNG = "no response"
 """How the reason begins for which a worker that hangs is given up."""
 
 

@@ -56,7 +56,5 @@ def broken(found: Validation, limits: GateLimits) -> tuple[str, ...]:
             sentences.append("no baseline latency to compare with")
         elif ratio > limits.latency:
             times = f"{ratio:.3g} times as long as on '{found.baseline}'"
-            sentences.append(
-                f"a run on '{found.target}' takes {times}; the limit is {limits.latency:.3g} times are wanted"
-            )
+            sentences.append(f"a run on '{found.target}' takes {times}; the limit is {limits.latency:.3g} times")
     return tuple(sentences)

@@ -127,7 +127,7 @@ def test_what_was_wrong_before_fails_no_step(suite: Played, tmp_path: Path) -> N
     with serving(service) as github:
         after = played(tmp_path / "after", github, target="demo", selection=SELECTION, baseline_artifact="epcheck-main")
     assert after.codes["Verdict"] == 0, after.log
-    assert "As good as before" in after.summary
+    assert "No new failure in" in after.summary
     assert after.summary.count("\n## ") == 1  # the comparison, below the run
 
 

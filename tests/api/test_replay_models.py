@@ -71,7 +71,7 @@ def test_a_folder_is_run_at_its_own_level_of_optimisation(
     sessions: list[object] = []
 
     def plan(cases: tuple[()], candidates: tuple[Target, ...], baseline: None, **more: Any) -> Plan:
-        sessions.extend(candidate.session["level"] for candidate in candidates)
+        sessions.extend(candidate.request_defaults["level"] for candidate in candidates)
         return Plan(cases, candidates, baseline, **more)
 
     monkeypatch.setattr("epcheck.api.suite.replay.Plan", plan)

@@ -46,7 +46,7 @@ def test_a_part_whose_second_run_differs_differs_when_it_is_replayed(model: Path
     assert "a second run of node 2 `n2` (Relu) differs, alone as well" in done.out
     wrong = call("replay", str(out), *target, "--baseline", "none")
     assert wrong.code == 1
-    assert wrong.out.startswith(f"flaky: test_data_set_0: {target[1]}: a second run of the same session gives")
+    assert wrong.out.startswith(f"flaky: test_data_set_0: {target[1]}: a second run of the same session changes")
     assert call("replay", str(out), "--target", "cpu", "--baseline", "none").code == 0
 
 
@@ -56,7 +56,7 @@ def test_a_part_whose_second_run_differs_differs_when_it_is_replayed(model: Path
         (("--level", "most"), "unknown level 'most'"),
         (("--dim", "batch"), "--dim batch: write NAME=SIZE"),
         (("--dim", "length=3"), "no free dynamic dimension 'length'"),
-        (("--baseline", "none"), "a baseline must say what is right"),
+        (("--baseline", "none"), "a baseline is required; name one with --baseline"),
         (("--feeds", "nowhere.npz"), "nowhere.npz"),
     ],
 )

@@ -315,7 +315,7 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
     with (tmp_path / "model.onnx").open("wb") as sparse:
         sparse.truncate(1 << 40)
     sentence = refused("replay", str(tmp_path), "-t", "cpu")
-    assert sentence == f"'{tmp_path}/model.onnx' has 1099511627776 bytes; at most 2147483647 can be read"
+    assert sentence == f"'{tmp_path}/model.onnx' has 1099511627776 bytes; the limit is 2147483647"
 
 
 def test_folders_without_a_model_or_data_are_named(tmp_path: Path) -> None:

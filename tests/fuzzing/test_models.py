@@ -131,7 +131,7 @@ def test_a_segment_of_a_tensor_is_refused(tmp_path: Path) -> None:
 
 def test_bytes_where_text_is_expected_are_refused(tmp_path: Path) -> None:
     (tmp_path / "model.onnx").write_bytes(an_add().SerializeToString().replace(b"Relu", b"\xff\xfeRe"))
-    with pytest.raises(ModelFileError, match=r"a op_type of NodeProto is no text: b'\\xff\\xfeRe'"):
+    with pytest.raises(ModelFileError, match=r"a op_type of NodeProto is not text: b'\\xff\\xfeRe'"):
         model_file.parse(tmp_path / "model.onnx")
 
 
@@ -217,7 +217,7 @@ def with_external_data(folder: Path, **entries: str) -> onnx.ModelProto:
     ("entries", "words"),
     [
         ({"location": "data", "offset": "x"}, "does not say where its data is"),
-        ({"location": "\\\\\\\\host\\\\share"}, "no path inside the model's folder"),
+        ({"location": "\\\\\\\\host\\\\share"}, "not a path inside the model's folder"),
         ({"location": "../data"}, "outside the model's folder"),
         ({"location": "data", "offset": str(2**62)}, "has its data at bytes 4611686018427387904"),
     ],

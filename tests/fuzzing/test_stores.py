@@ -128,7 +128,7 @@ def damage_of(store: Path, old: bytes, new: bytes) -> None:
 def test_another_digit_in_the_metadata_is_noticed(store: Path) -> None:
     damage_of(store, b'"planned":60', b'"planned":61')
     (problem,) = open_store(store).problems
-    assert (problem.kind, "its checksum does not fit" in problem.sentence) == (ProblemKind.DAMAGED, True)
+    assert (problem.kind, "checksum mismatch" in problem.sentence) == (ProblemKind.DAMAGED, True)
 
 
 @pytest.mark.parametrize("place", [4, 200, 1000, 3000])

@@ -316,7 +316,7 @@ def test_it_does_not_matter_which_of_the_three_ends_first(order: tuple[int, ...]
 def test_what_is_wrong_only_after_others_is_order_dependent() -> None:
     found = isolated(WRONG, RIGHT, WRONG, RIGHT, RIGHT).record
     assert (found.status, found.candidate.attempts) == (terms.ORDER_DEPENDENT, 5)
-    assert "depends on what ran before (mismatch, pass, mismatch; alone pass, pass)" in found.reason
+    assert "depends on earlier runs (mismatch, pass, mismatch; alone pass, pass)" in found.reason
 
 
 def test_what_changes_with_nothing_changed_is_flaky() -> None:

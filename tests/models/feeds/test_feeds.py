@@ -234,7 +234,7 @@ def test_combinations_are_all_of_them_in_order() -> None:
 @pytest.mark.parametrize(
     ("dims", "sentence"),
     [
-        ({"length": (3,)}, "no free dynamic dimension 'length'; there is 'batch', 'sequence_length', 'past_sequence_"),
+        ({"length": (3,)}, "no free dynamic dimension 'length'; they have 'batch', 'sequence_length', 'past_sequence_"),
         ({"past_sequence_length + sequence_length": (3,)}, "no free dynamic dimension 'past_sequence_length"),
         ({"batch": (1, -2)}, "dimension 'batch' cannot have the size -2"),
         ({"batch": ()}, "dimension 'batch' has no size to try"),

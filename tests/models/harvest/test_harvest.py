@@ -167,7 +167,7 @@ def test_quantised_nodes_are_cases_of_all_their_dtypes(tmp_path: Path) -> None:
 def test_what_cannot_be_harvested_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "broken.onnx").write_bytes(b"\x00no model")
     out = str(tmp_path / "out")
-    assert "is no ONNX model" in refused("harvest", str(tmp_path / "broken.onnx"), "--out", out)
+    assert "is not an ONNX model" in refused("harvest", str(tmp_path / "broken.onnx"), "--out", out)
     (tmp_path / "empty").mkdir()
     assert "has no .onnx file" in refused("harvest", str(tmp_path / "empty"), "--out", out)
     wrong = a_model()

@@ -149,7 +149,7 @@ def test_users_feeds_are_taken_in_place_of_generated_ones(tmp_path: Path) -> Non
 
 
 def test_a_dimension_that_the_model_does_not_have_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DimsError, match="no free dynamic dimension 'seq'; there is 'batch'"):
+    with pytest.raises(DimsError, match="no free dynamic dimension 'seq'; they have 'batch'"):
         validate(perceptron(tmp_path / "model.onnx"), "cpu", dims={"seq": (1,)})
 
 

@@ -324,7 +324,7 @@ def test_what_reproduces_a_case_can_be_downloaded(browser: Browser, page: Path, 
         time.sleep(0.05)
     assert saved.read_bytes() == ZIP
     browser.open(page, link(CRASHED))
-    browser.wait("return document.getElementById('case').innerText.includes('are not embedded in this page')")
+    browser.wait("return document.getElementById('case').innerText.includes('does not embed the model and data')")
 
 
 def test_a_crash_shows_its_log_and_what_the_description_violates(browser: Browser, page: Path) -> None:

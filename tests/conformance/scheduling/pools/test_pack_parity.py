@@ -86,5 +86,5 @@ def test_cases_share_sessions_only_where_they_are_known_to_agree(
         sizes, notes = shared(plan, cache)
     assert (max(sizes) > 1) == packs
     assert bool(notes) == noted
-    assert all("each case has a session of its own" in note for note in notes)
+    assert all("each case runs in a separate session" in note for note in notes)
     assert len(sizes) < pools.WORTH_COMPARING

@@ -61,8 +61,8 @@ def test_the_cpu_provider_has_no_trouble_and_records() -> None:
 
 def test_a_misspelt_session_option_is_named_with_the_one_that_was_meant() -> None:
     assert trouble(OnnxRuntimeBackend(), config={"session.intra_op.allow_spining": "0"}) == (
-        "onnxruntime has no session option 'session.intra_op.allow_spining'; "
-        "did you mean session.intra_op.allow_spinning?"
+        "onnxruntime has no session option 'session.intra_op.allow_spining'. "
+        "Did you mean session.intra_op.allow_spinning?"
     )
     assert trouble(OnnxRuntimeBackend(), config={"session.intra_op.allow_spinning": "0"}) == ""
 
