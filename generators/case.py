@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -91,6 +91,11 @@ class Case:
     def id(self) -> str:
         """`Slice-13/float16/negative_step[runtime]`; a domain other than ai.onnx stands before it with '::'."""
         return f"{self.operator_key}-{self.since_version}/{self.dtype}/{self.sample}[{self.binding}]"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Its values without the names of the fields: a cluster is sent all cases of a run."""
+        state = vars(self)
+        return Case, tuple(state[field.name] for field in fields(self))
 
     def build(self) -> BuiltCase:
         """Make the model, the feeds and the truth. The random data comes from the id alone."""

@@ -9,7 +9,6 @@ from epcheck.conformance.judging.evidence import Evidence
 from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.opinion import Opinion
-from epcheck.generators.truth import Outputs, Ulp
 
 
 def reason(evidence: Evidence, prepared: PreparedCase, gap: str | None) -> str:
@@ -43,7 +42,7 @@ def _candidate(candidate: Opinion, prepared: PreparedCase, gap: str | None) -> s
         case terms.PASS:
             if prepared.must_be_refused:
                 return " refuses it, as required"
-            return " refuses it, as allowed" if candidate.message else _within(prepared)
+            return " refuses it, as allowed" if candidate.message else " is within tolerance"
         case terms.UNPLACED:
             return f" does not take the node: {gap or candidate.message}"
         case terms.REFUSED if feature := lacking_feature(candidate):
@@ -55,10 +54,3 @@ def _candidate(candidate: Opinion, prepared: PreparedCase, gap: str | None) -> s
         case terms.TIMEOUT:
             return f" does not answer: {candidate.message}"
     return f": {candidate.message}"
-
-
-def _within(prepared: PreparedCase) -> str:
-    """How a right result is right. Its error is not told: it differs with the cases that share the session."""
-    truth = prepared.truth
-    has_bound = isinstance(truth, Outputs) and any(isinstance(output.bound, Ulp) for output in truth.outputs)
-    return " is within tolerance" if has_bound else " is right"

@@ -64,7 +64,7 @@ def test_a_difference_is_in_junit_json_and_summary(tmp_path: Path, monkeypatch: 
 def test_axes_without_a_variant_are_refused_before_anything_runs(tmp_path: Path) -> None:
     with pytest.raises(TargetError, match="CPUExecutionProvider makes no EPContext models"):
         api.run(options(tmp_path, Axis.CONTEXT))
-    with pytest.raises(ClusterError, match="--variants runs cases in other ways on this machine"):
+    with pytest.raises(ClusterError, match="--variants runs on this machine"):
         api.run(options(tmp_path, Axis.LEVEL, scheduler="tcp://localhost:1"))
     assert not list(tmp_path.iterdir())
 

@@ -118,7 +118,7 @@ def test_every_completer_completes_an_option_or_argument_of_a_command() -> None:
         ("epcheck run --vul", {"_EPCHECK_COMPLETE": "complete_fish", "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
          "--vulkan\tVulkan driver of the lab."),
         ("epcheck ru", {"_EPCHECK_COMPLETE": "complete_powershell", "_TYPER_COMPLETE_WORD_TO_COMPLETE": "ru"},
-         "run:::Run the suite on a provider, judge it and..."),
+         "run:::Run the suite on a provider and write a..."),
     ],
 )  # fmt: skip
 def test_each_shell_is_answered_in_its_words(line: str, variables: dict[str, str], expected: str) -> None:

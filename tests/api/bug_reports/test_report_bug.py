@@ -145,7 +145,7 @@ def test_a_model_is_reduced_to_the_node_that_is_wrong(tmp_path: Path, monkeypatc
     ("arguments", "sentence"),
     [
         (("nowhere",), "nowhere"),
-        (("RUN", "Relu-14/float32/x[runtime]"), "has no case 'Relu-14/float32/x[runtime]' that is not right"),
+        (("RUN", "Relu-14/float32/x[runtime]"), "has no case 'Relu-14/float32/x[runtime]' that is wrong"),
         (("MODEL", "Slice"), "is not a run folder, so it has no case 'Slice'"),
     ],
 )

@@ -27,7 +27,7 @@ def test_a_scheduler_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> No
     for module in (connection, dispatch):
         monkeypatch.setattr(module, "CONNECT_S", 0.5)
     assert refused(*RUN, "--scheduler", "tcp://127.0.0.1:9").startswith(
-        "the Dask scheduler 'tcp://127.0.0.1:9' does not answer: "
+        "no response from the Dask scheduler 'tcp://127.0.0.1:9': "
     )
 
 

@@ -84,7 +84,7 @@ WRONG = [
     (spoiled(schema_version=2), "newer than this epcheck reads (1); upgrade epcheck"),
     (spoiled(schema_version="1"), "schema_version is '1'"),
     ({"schema_version": 1}, "it has no 'execution_provider'"),
-    (spoiled(target=3), "3 is no text"),
+    (spoiled(target=3), "3 is not text"),
     (spoiled(support=[{"domain": ""}]), "it has no 'operator'"),
     (spoiled(exclusions=[{"case": "*", "status": "odd", "reason": "x"}]), "exclusion 1 has the unknown status 'odd'"),
     (spoiled(exclusions=[{"case": "*", "status": "crash", "reason": " "}]), "exclusion 1 has no reason"),

@@ -52,7 +52,7 @@ def test_a_list_needs_no_index(monkeypatch: pytest.MonkeyPatch, nothing_said: li
         ("latest", "'latest' names no releases; write for example 1.17.3..1.24.4"),
         ("1.2..x", "'1.2..x' names no releases"),
         ("1.2,", "'1.2,' names no releases"),
-        ("1.2zz", "'1.2zz' is no release"),
+        ("1.2zz", "'1.2zz' is not a release"),
         ("1.20.1..1.17.3", r"'1\.20\.1\.\.1\.17\.3' ends before it begins; write 1\.17\.3\.\.1\.20\.1"),
         ("1.2..1.3", r"there is no release of onnxruntime in '1\.2\.\.1\.3'; there are 1\.17\.3, 1\.18\.0"),
     ],

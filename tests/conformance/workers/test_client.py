@@ -286,7 +286,7 @@ def test_a_worker_above_its_memory_bound_is_killed_and_what_it_answered_before_c
     assert driven.client.watch(1001.0) is None
     assert isinstance(driven.frame(op="done", id="a", stage="done"), FrameReceived)
     found = lost(driven.exit(-9))
-    assert (found.why, found.overtaxed) == ("the worker took 101 MiB of memory; the limit is 100 MiB", True)
+    assert (found.why, found.overtaxed) == ("the worker used 101 MiB of memory; the limit is 100 MiB", True)
 
 
 def test_a_worker_that_nears_its_memory_bound_is_worn() -> None:

@@ -98,7 +98,7 @@ def test_pickles_are_not_opened(tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_archive_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine.npz").write_bytes(b"no archive")
-    with pytest.raises(FeedError, match=r"is no \.npz file of numpy that can be read"):
+    with pytest.raises(FeedError, match=r"is not a readable \.npz file"):
         feeds.read(tmp_path / "mine.npz", MODEL)
 
 

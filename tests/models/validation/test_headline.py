@@ -109,7 +109,7 @@ def long_names() -> Validation:
 def test_long_names_are_cut_in_terminal_and_headline_and_whole_in_json() -> None:
     found = long_names()
     assert found.headline == f"m.onnx runs on {DML}, but its outputs are wrong: node 7 `{CUT}` (Conv)"
-    assert document(found)["headline"].endswith(f"not right: node 7 `{LONG}` (Conv)")
+    assert document(found)["headline"].endswith(f"but its outputs are wrong: node 7 `{LONG}` (Conv)")
     file = io.StringIO()
     terminal = Terminal(file, width=10_000)
     command.show(terminal, found)
@@ -135,7 +135,7 @@ def test_a_message_of_9000_characters_is_cut_in_the_terminal() -> None:
     command.show(terminal, found)
     text = file.getvalue()
     assert text.count("x") < 700
-    assert re.search(r"\(90\d\d characters; the page, and --json FILE, have all\)", text.replace("\n", ""))
+    assert re.search(r"\(90\d\d characters; full text: the page, or --json FILE\)", text.replace("\n", ""))
     assert "x " * 4500 in page.render(found)
 
 

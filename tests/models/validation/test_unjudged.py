@@ -65,7 +65,7 @@ def test_where_neither_baseline_nor_oracle_answers_nobody_can_tell(tmp_path: Pat
     assert "draws random numbers" in found.headline
     done = CliRunner().invoke(app, ["validate", str(path), "--target", "cpu", "--baseline", "none"])
     assert done.exit_code == 2, done.output
-    assert "cannot be told" in done.output
+    assert "cannot decide" in done.output
 
 
 @pytest.mark.parametrize("baseline", ["none", "cpu"])
@@ -102,7 +102,7 @@ def test_made_up_feeds_with_which_the_baseline_fails_as_well_do_not_suit(tmp_pat
     found = checked(path, "cpu", dims={"n": (5,)})
     assert {step.stage for step in found.steps} == {RUN}
     assert found.status == UNJUDGED
-    assert "fails as well: the generated feeds do not suit the model; give feeds" in found.headline
+    assert "fails as well: the generated feeds do not suit the model; name suitable feeds" in found.headline
     np.savez(tmp_path / "mine.npz", x=np.ones(5, np.float32))
     mine = checked(path, "cpu", feeds=tmp_path / "mine.npz", culprit=False)
     assert mine.status == FAILS

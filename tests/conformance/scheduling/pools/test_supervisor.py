@@ -153,6 +153,6 @@ def test_alone_means_that_nothing_ran_before() -> None:
 def test_the_memory_bound_holds_while_a_worker_starts() -> None:
     driver = Driver(backend("right", memory_bytes=1 << 20))
     driver.pool.start()
-    with pytest.raises(TargetDown, match=r"does not start: the worker took \d+ MiB of memory; the limit is 1 MiB"):
+    with pytest.raises(TargetDown, match=r"does not start: the worker used \d+ MiB of memory; the limit is 1 MiB"):
         driver.watch_until_it_raises()
     driver.close()

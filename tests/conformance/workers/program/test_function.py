@@ -44,4 +44,4 @@ def test_a_whole_model_with_an_output_more_fails() -> None:
     }
     answer, outputs = backend.model(request, b"", {}, ignore)
     assert (answer["stage"], outputs) == ("run", {})
-    assert answer["message"] == "it gave an output 'more' that the model does not have"
+    assert answer["message"] == "it returned an unknown output 'more' that the model does not have"

@@ -69,7 +69,7 @@ def test_its_model_has_four_additions_that_onnxruntime_runs() -> None:
     ],
 )
 def test_the_option_without_which_nodes_are_taken_is_named(options: dict[str, str], blamed: str) -> None:
-    assert trouble(options) == f"Choosy takes no node with {blamed}, and takes nodes without that{REFUSES}"
+    assert trouble(options) == f"Choosy takes no node with {blamed}, but takes nodes without it{REFUSES}"
 
 
 def test_a_provider_that_takes_other_nodes_or_none_at_all_is_left_alone() -> None:
@@ -81,7 +81,7 @@ def test_a_provider_that_takes_other_nodes_or_none_at_all_is_left_alone() -> Non
 def test_an_option_whose_session_fails_takes_no_node() -> None:
     choosy = ChoosyBackend(takes=(option_values.MODEL,))
     assert trouble({"device_id": "dies"}, choosy) == (
-        f"Choosy takes no node with device_id = dies, and takes nodes without that{REFUSES}"
+        f"Choosy takes no node with device_id = dies, but takes nodes without it{REFUSES}"
     )
 
 
@@ -103,5 +103,5 @@ def test_a_device_that_openvino_does_not_have_is_told() -> None:
     folder = Path(target.worker).parent.parent
     done = subprocess.run([*target.command, "-c", text], cwd=folder, capture_output=True, text=True, timeout=60)
     assert done.stdout.splitlines() == [
-        f"OpenVINOExecutionProvider takes no node with device_type = NOPE, and takes nodes without that{REFUSES}", ""
+        f"OpenVINOExecutionProvider takes no node with device_type = NOPE, but takes nodes without it{REFUSES}", ""
     ], done.stderr  # fmt: skip
