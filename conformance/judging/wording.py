@@ -42,7 +42,7 @@ def _candidate(candidate: Opinion, prepared: PreparedCase, gap: str | None) -> s
         case terms.PASS:
             if prepared.must_be_refused:
                 return " refuses it, as required"
-            return " refuses it, as allowed" if candidate.message else " is within tolerance"
+            return " refuses it, as allowed" if candidate.message else " is right"
         case terms.UNPLACED:
             return f" does not take the node: {gap or candidate.message}"
         case terms.REFUSED if feature := lacking_feature(candidate):
