@@ -72,7 +72,8 @@ def test_a_run_is_resumed_and_has_lines_of_both_kinds(run: Path) -> None:
 
 def test_reports_of_a_run_are_those_of_today(run: Path) -> None:
     before = json.loads((run / "report.json").read_bytes())
-    assert call("report", str(run), "--parquet", "--json", str(run / "report.json"), "--html", "page.html").code == 0
+    files = ("--json", str(run / "report.json"), "--html", str(run / "page.html"))
+    assert call("report", str(run), "--parquet", *files).code == 0
     now = json.loads((run / "report.json").read_bytes())
     assert (before.pop("schema"), now.pop("schema")) == (2, 3)
     assert now == {**before, "records": [with_binding(record) for record in before["records"]]}
