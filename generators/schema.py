@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import onnx.defs
+import onnx.helper
 from onnx.defs import OpSchema
 
 NUMPY_NAMES = {
@@ -113,6 +114,23 @@ def signature(operator: str, since_version: int, domain: str = "") -> Signature:
         {name: names.pop() for name, types in allowed.items() if len(names := _numpy_names(types)) == 1},
         (_is_variadic(definition.inputs), _is_variadic(definition.outputs)),
     )
+
+
+@cache
+def default_attributes(operator: str, since_version: int, domain: str = "") -> Mapping[str, Any]:
+    """Attribute -> the value that a node without it has: an int, a float, a str, or a list of them. Empty for an
+    operator without a schema."""
+    if not has(operator, since_version, domain):
+        return {}
+    attributes = schema(operator, since_version, domain).attributes
+    values = {name: onnx.helper.get_attribute_value(a.default_value) for name, a in attributes.items() if _is_set(a)}
+    return {name: value.decode() if isinstance(value, bytes) else value for name, value in values.items()}
+
+
+def _is_set(attribute: OpSchema.Attribute) -> bool:
+    kind = attribute.default_value.type
+    plain = (onnx.AttributeProto.INT, onnx.AttributeProto.FLOAT, onnx.AttributeProto.STRING, onnx.AttributeProto.INTS)
+    return kind in plain
 
 
 def _is_variadic(formals: Sequence[OpSchema.FormalParameter]) -> bool:

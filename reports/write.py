@@ -13,6 +13,7 @@ from epcheck.reports import data_process
 from epcheck.reports.ort_conformance.report import ConformanceReport
 from epcheck.reports.page.embedded_data import ReproArchiver
 from epcheck.reports.page.html import RunPage
+from epcheck.reports.runs.causes import find_causes_of_run
 from epcheck.reports.runs.json_document import Document
 from epcheck.reports.runs.junit import JUnit
 from epcheck.reports.runs.parquet import Outcomes
@@ -125,7 +126,7 @@ def _write_one(folder: Path, path: Path, factory: ReportFactory) -> Path:
 
 def _write(folder: Path, factories: Mapping[Path, ReportFactory]) -> Reported:
     """Make the reports of a run. factories: of each report, by its path."""
-    run, tally = read_run(folder), Tally()
+    run, tally = read_run(folder), Tally(find_causes_of_run(folder))
     with closing(_Drafts(_draft(run, path, factory) for path, factory in factories.items())) as drafts:
         for line, record in read_lines(folder):
             drafts.send(Entry(line.rstrip(), record, *tally.add(record)))

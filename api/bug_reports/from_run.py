@@ -16,7 +16,8 @@ from epcheck.conformance.test_data import repro
 from epcheck.generators import schema, suite
 from epcheck.generators.case import BuiltCase
 from epcheck.reports.bug_report.issue import Answer, Issue, title
-from epcheck.reports.runs.causes import Cause, Causes
+from epcheck.reports.causes.cause import Cause
+from epcheck.reports.runs.causes import find_causes_of_run
 from epcheck.reports.runs.fingerprint import fingerprint, provider_of, release_of
 
 LISTED = 10
@@ -72,19 +73,18 @@ def _nothing(folder: Path, chosen: Chosen) -> str:
 
 def _groups(folder: Path, run: Run, chosen: Chosen) -> list[_Group]:
     cases = chosen.cases
-    causes = Causes()
+    causes = find_causes_of_run(folder)
     members: dict[str, list[str]] = {}
     named: dict[str, str] = {}
-    for record in reports.read_records(folder):
-        if not _counts(record, chosen):
-            continue
-        key = causes.add(record, record.reading, reports.finding_key(record))
-        if key:
-            members.setdefault(key, []).append(record.case_id)
-            if _is_named(record.case_id, cases):
-                named.setdefault(key, record.case_id)
-    every = [cause for target in run.candidates for cause in causes.of(target) if not cases or cause.key in named]
-    picked = list({(cause.text, cause.place): cause for cause in reversed(every)}.values())  # of several candidates one
+    for (_, case_id), cause in sorted(causes.of_case.items()):
+        members.setdefault(cause.key, []).append(case_id)
+        if _is_named(case_id, cases):
+            named.setdefault(cause.key, case_id)
+    every = [cause for target in run.candidates for cause in causes.of(target) if _counts(cause, chosen)]
+    every = [cause for cause in every if not cases or cause.key in named]
+    picked = list(
+        {(cause.title, cause.operators): cause for cause in reversed(every)}.values()
+    )  # of several targets one
     picked.sort(key=lambda cause: -cause.cases)
     shown = {cause.key: named.get(cause.key, cause.smallest) if cases else cause.smallest for cause in picked}
     records = _records_of(folder, set(shown.values()))
@@ -97,12 +97,12 @@ def _groups(folder: Path, run: Run, chosen: Chosen) -> list[_Group]:
     return found
 
 
-def _counts(record: Record, chosen: Chosen) -> bool:
-    if chosen.target not in ("", record.candidate.target):
+def _counts(cause: Cause, chosen: Chosen) -> bool:
+    if chosen.target not in ("", cause.target):
         return False
     if chosen.cases:
-        return record.reading in FAILING
-    return record.reading == FAILURE or (chosen.expected and record.reading == EXPECTED)
+        return cause.reading in FAILING
+    return cause.reading == FAILURE or (chosen.expected and cause.reading == EXPECTED)
 
 
 def _is_named(case_id: str, cases: Sequence[str]) -> bool:
@@ -192,7 +192,9 @@ def _facts(record: Record, group: _Group) -> Iterator[tuple[str, str]]:
         for wrong in difference.first[:SHOWN]:
             place = f"{difference.output}[{', '.join(map(str, wrong.at))}]"
             yield place, f"expected {wrong.expected}, got {wrong.got}"
-    yield "what all cases of the group have in common", ", ".join(group.cause.common)
+    yield "condition", group.cause.condition
+    yield "evidence", group.cause.evidence
+    yield "nearest case that passes", group.cause.right
     yield "dtypes of the group", ", ".join(group.cause.dtypes)
     if record.direct is not None and record.direct.blame:
         yield "DirectML called without the provider", f"{record.direct.blame}: {record.direct.opinion.status}"

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Self
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TimeElapsedColumn, TimeRemainingColumn
@@ -18,7 +19,7 @@ from epcheck.cli.terminal.terminal import Terminal, Words
 from epcheck.cli.terminal.text import cut, printable
 from epcheck.conformance.records.record import Record
 from epcheck.models.validation.names import shortened
-from epcheck.reports.cause_text import CauseText, cause_text
+from epcheck.reports.causes.symptom import Symptom, symptom_of
 from epcheck.reports.runtime_message import readable
 
 SHOWN_FAILURES, SHOWN_REASON = 10, 160
@@ -36,7 +37,7 @@ class TerminalProgress:
         """keeps_steps: the steps of an installation stay when it is over."""
         self._terminal = terminal
         self._keeps_steps = keeps_steps
-        self._causes: set[CauseText | None] = set()
+        self._symptoms: set[tuple[str, Symptom]] = set()
 
     def say(self, sentence: str) -> None:
         self._terminal.print(sentence)
@@ -52,15 +53,15 @@ class TerminalProgress:
             yield RecordBar(bars, planned, done).take
 
     def report_failure(self, record: Record) -> None:
-        """A line for the first failure of each cause, up to SHOWN_FAILURES of them."""
-        cause = cause_text(record)
-        if cause in self._causes or len(self._causes) == SHOWN_FAILURES:
+        """A line for the first failure of each operator and symptom, up to SHOWN_FAILURES of them."""
+        symptom = record.case.operator_key, replace(symptom_of(record), patterns=())
+        if symptom in self._symptoms or len(self._symptoms) == SHOWN_FAILURES:
             return
-        self._causes.add(cause)
+        self._symptoms.add(symptom)
         reason = cut(readable(printable(record.reason)), SHOWN_REASON)
         reading = (record.reading, COLOURS[record.reading])
         self._terminal.print(reading, f" {record.case_id} ({record.status}): {reason}")
-        if len(self._causes) == SHOWN_FAILURES:
+        if len(self._symptoms) == SHOWN_FAILURES:
             self._terminal.print("further failures are counted only; see the report")
 
     @contextmanager

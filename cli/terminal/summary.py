@@ -14,8 +14,8 @@ from epcheck.cli.terminal.terminal import Table, Terminal
 from epcheck.cli.terminal.text import Text, cut, text
 from epcheck.conformance.records.case_facts import qualified_name
 from epcheck.conformance.records.terms import FAILURE, FIXED, FLAKY, OK
+from epcheck.reports.causes.cause import Cause
 from epcheck.reports.notes import folded
-from epcheck.reports.runs.causes import Cause
 from epcheck.reports.runs.summary import NOT_RUN
 
 CAUSES = 12
@@ -88,10 +88,10 @@ def _cause(cause: Cause) -> Iterator[Text]:
     yield text(
         (cause.reading, COLOURS[cause.reading]),
         f" {', '.join(cause.operators[:3])}{more}{place}, {cases}, {', '.join(cause.statuses)}, blame: {blame}: "
-        f"{cut(cause.text, REASON)}",
+        f"{cut(cause.title, REASON)}",
     )
-    if cause.common:
-        yield text(f"  all have {', '.join(cause.common)}")
+    if cause.evidence:
+        yield text(f"  {cut(cause.evidence, REASON)}")
     yield text(f"  smallest: {cause.repro}")
 
 

@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from epcheck.conformance.preparation.data_words import compare_data, describe_data
 from epcheck.conformance.records import strict_json, typed_json
 from epcheck.conformance.records.accuracy import Accuracy
 from epcheck.conformance.records.case_facts import CaseFacts, DirectML
 from epcheck.conformance.test_data import repro
-from epcheck.generators import graph
+from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.directml import FeatureLevel, OperatorDesc
+from epcheck.generators.node import Node
 from epcheck.generators.schema import dtype_name
 from epcheck.generators.truth import Outputs, Refusal, Selection
 
@@ -53,6 +55,12 @@ def of(built: BuiltCase, rounded: Accuracy | None = None) -> CaseFacts:
     )
     if rounded is not None:
         text = f'{text[:-1]},"rounded":{strict_json.dumps(vars(rounded))}}}'
+    if defaults := _defaults(built.node):
+        text = f'{text[:-1]},"defaults":{strict_json.dumps(defaults)}}}'
+    if beside := _beside(built.node):
+        text = f'{text[:-1]},"beside":{strict_json.dumps_without_floats(beside)}}}'
+    if pairs := _pairs(built.node):
+        text = f'{text[:-1]},"pairs":{strict_json.dumps_without_floats(pairs)}}}'
     return CaseFacts.from_text(case.id, text)
 
 
@@ -63,6 +71,26 @@ def _expected(built: BuiltCase) -> str:
         case Outputs(undefined=why) if why:
             return f"a refusal, or a result that is right where it is defined: {why}"
     return "the true result"
+
+
+def _defaults(node: Node) -> dict[str, Any]:
+    """Attribute -> the value that the operator's schema gives where the node has none."""
+    defaults = schema.default_attributes(node.op_type, node.since_version, node.domain)
+    return {name: value for name, value in defaults.items() if name not in node.attributes}
+
+
+def _beside(node: Node) -> list[str]:
+    """The op_types of the nodes around the node under test, each once."""
+    around = node.surroundings
+    return sorted({other.op_type for other in (*around.before, *around.after)}) if around else []
+
+
+def _pairs(node: Node) -> tuple[str, ...]:
+    """What `compare_data` says of the first two inputs; nothing of a graph of several nodes."""
+    operands = [operand for operand in node.inputs[:2] if operand is not None and not operand.parameter]
+    return (
+        compare_data(*(operand.value for operand in operands)) if len(operands) == 2 and not node.surroundings else ()
+    )
 
 
 def of_unbuilt(case: Case) -> CaseFacts:
@@ -111,8 +139,13 @@ def _values(built: BuiltCase) -> list[Mapping[str, Any]]:
 
 def _value(name: str, value: Array, where: str) -> Mapping[str, Any]:
     """As `records.case_facts.Value`."""
-    described = {"name": name, "dtype": dtype_name(value.dtype), "shape": value.shape, "where": where}
-    return {**described, "preview": shown} if (shown := preview(value)) else described
+    described: dict[str, Any] = {"name": name, "dtype": dtype_name(value.dtype), "shape": value.shape, "where": where}
+    if shown := preview(value):
+        described["preview"] = shown
+    is_readable = value.dtype.kind in "iu" and value.size <= PREVIEW and value.ndim < 2  # its preview tells as much
+    if not is_readable and (data := describe_data(value)):
+        described["data"] = data
+    return described
 
 
 def _where(built: BuiltCase, name: str) -> str:

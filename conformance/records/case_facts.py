@@ -14,13 +14,15 @@ from epcheck.generators.node import qualified_name as qualified_name  # reports 
 
 @dataclass(frozen=True)
 class Value:
-    """One input or output of the node. where: `input` (of the graph), `initializer`, `output`. preview: its start."""
+    """One input or output of the node. where: `input` (of the graph), `initializer`, `output`. preview: its start.
+    data: what its elements have about them (`NaN`, `2^7`, ...: see `epcheck.conformance.preparation.data_words`)."""
 
     name: str
     dtype: str
     shape: tuple[int, ...]
     where: str
     preview: str = ""
+    data: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,8 @@ class CaseFacts:
 
     types: type constraint -> numpy dtype name. expects: `the true result`, or which refusal. repro: the command line
     that writes the case out. rounded: how far the correctly rounded outputs are from the truth; None where nothing has
-    a bound in ULP.
+    a bound in ULP. defaults: attribute -> the value that the schema gives where the node has none. beside: the op_types
+    of the nodes around the node under test. pairs: what the elements of the first two inputs have about them together.
     """
 
     case_id: str
@@ -56,6 +59,9 @@ class CaseFacts:
     expects: str
     repro: str
     rounded: Accuracy | None = None
+    defaults: Mapping[str, Any] | None = None
+    beside: tuple[str, ...] = ()
+    pairs: tuple[str, ...] = ()
 
     @property
     def operator_key(self) -> str:
@@ -84,4 +90,5 @@ class CaseFacts:
         return known[name]
 
 
-delattr(CaseFacts, "rounded")  # a default that stands in the class would be found before what is read from the text
+for _name in ("rounded", "defaults", "beside", "pairs"):  # defaults in the class would hide what is read from the text
+    delattr(CaseFacts, _name)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from epcheck.conformance.records.run import Run
 from epcheck.conformance.records.terms import FAILURE, FIXED, FLAKY
+from epcheck.reports.causes.cause import Cause
 from epcheck.reports.ci.annotation import ERROR, WARNING, Annotation, at_most
-from epcheck.reports.runs.causes import Cause
 from epcheck.reports.runs.headline import headline
 from epcheck.reports.runs.summary import Summary
 
@@ -31,7 +31,7 @@ def _incomplete(run: Run, summary: Summary) -> Annotation:
 def _of_cause(cause: Cause) -> Annotation:
     cases = f"{cause.cases:,} case{'s' if cause.cases > 1 else ''}"
     title = f"{cause.target}: {cause.reading}, {cases} of {operators_of(cause)}"
-    lines = [cause.text, f"smallest: {repro_command(cause)}", cause.link]
+    lines = [cause.title, cause.evidence, f"smallest: {repro_command(cause)}", cause.link]
     if cause.place and cause.place not in cause.operators:
         lines.insert(1, f"at {cause.place}")
     return Annotation(LEVELS[cause.reading], title, "\n".join(filter(None, lines)))

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from epcheck.conformance.records.run import Run
 from epcheck.conformance.records.terms import EXPECTED, FAILURE, FIXED, FLAKY, PASS
+from epcheck.reports.causes.cause import Cause
 from epcheck.reports.ci.from_run import operators_of, repro_command
 from epcheck.reports.markdown import code, escaped, row
-from epcheck.reports.runs.causes import Cause
 from epcheck.reports.runs.fingerprint import release_of
 from epcheck.reports.runs.headline import headline
 from epcheck.reports.runs.summary import WORST_FIRST, Summary, TargetSummary
@@ -96,7 +96,7 @@ def _cause(cause: Cause) -> Iterator[str]:
     yield escaped(operators_of(cause))
     yield ", ".join(name or "nobody" for name in cause.blames)
     place = "" if cause.place in ("", *cause.operators) else f" ({escaped(cause.place)})"
-    yield f"{escaped(_short(cause.text))}{place}"
+    yield f"{escaped(_short(cause.title))}{place}"
     yield code(repro_command(cause))
 
 

@@ -8,6 +8,7 @@ from epcheck.reports.ci.annotation import write_annotations
 from epcheck.reports.ci.badge import badge
 from epcheck.reports.ci.from_run import annotate
 from epcheck.reports.ci.step_summary import step_summary
+from epcheck.reports.runs.causes import find_causes_of_run
 from epcheck.reports.runs.run_folder import read_records, read_run
 from epcheck.reports.runs.summary import summarize
 
@@ -20,7 +21,7 @@ def write_ci_files(
     if not (markdown or badge_file or annotations_file):
         return ()
     run = read_run(folder)
-    summary = summarize(run, read_records(folder))
+    summary = summarize(run, read_records(folder), find_causes_of_run(folder))
     if markdown:
         _write(markdown, step_summary(run, summary))
     if badge_file:

@@ -12,7 +12,7 @@ from epcheck.reports.diff.classification import APPEARED, KINDS, VANISHED, class
 from epcheck.reports.diff.drift import AccuracyDrift, PlacementChange, SpeedDrift
 from epcheck.reports.diff.row import Row
 from epcheck.reports.diff.wording import Sides, sides_of
-from epcheck.reports.runs.dtypes import dtype_order
+from epcheck.reports.dtypes import dtype_order
 from epcheck.reports.runs.findings import group_key, reason_stem, sample_stem
 from epcheck.reports.runs.fingerprint import Changed, FingerprintClass, changes, fingerprint, fingerprint_class
 

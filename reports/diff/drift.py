@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from epcheck.reports.diff.row import Row
-from epcheck.reports.runs.dtypes import dtype_order
+from epcheck.reports.dtypes import dtype_order
 from epcheck.reports.runs.findings import sample_stem
 
 FACTOR = 2.0

@@ -199,8 +199,8 @@ def _digits(value: float) -> float:
 
 
 def _causes(summary: Summary) -> dict[str, list[str]]:
-    """Key -> [text, place, link] of every cause."""
-    return {cause.key: [cause.text, cause.place, cause.link] for target in summary.targets for cause in target.causes}
+    """Key -> [title, place, link] of every cause."""
+    return {cause.key: [cause.title, cause.place, cause.link] for target in summary.targets for cause in target.causes}
 
 
 def _accuracy(summary: Summary) -> list[list[Any]]:

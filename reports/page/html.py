@@ -14,6 +14,8 @@ from typing import IO
 
 from epcheck.conformance.records.run import Run
 from epcheck.conformance.records.terms import EXPECTED, FAILURE, FIXED, FLAKY, NOTED, OK
+from epcheck.reports.causes.cause import Cause
+from epcheck.reports.dtypes import dtype_order
 from epcheck.reports.notes import folded
 from epcheck.reports.page import shell
 from epcheck.reports.page.chart import POINTS, Chart, Series
@@ -22,8 +24,6 @@ from epcheck.reports.page.embedded_data import CaseIndex, EmbeddedRepros, Record
 from epcheck.reports.page.matrix import matrix_of, side_by_side
 from epcheck.reports.report_links import NO_LINKS
 from epcheck.reports.runs.accuracy import AccuracyProfile, ErrorStatistics
-from epcheck.reports.runs.causes import Cause
-from epcheck.reports.runs.dtypes import dtype_order
 from epcheck.reports.runs.headline import sentences
 from epcheck.reports.runs.report import Entry, spool
 from epcheck.reports.runs.summary import NOT_RUN, WORST_FIRST, Summary, TargetSummary
@@ -80,7 +80,7 @@ class RunPage:
         self._repros = EmbeddedRepros(archive)
 
     def add(self, entry: Entry) -> None:
-        self._index.add(entry.record, entry.finding, entry.cause)
+        self._index.add(entry.record, entry.finding, entry.cause.key if entry.cause else "")
         self._chunks.add(entry.record, entry.line)
         self._repros.add(entry.record, entry.finding)
         if self._comparison:

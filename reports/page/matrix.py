@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from epcheck.conformance.records.case_facts import qualified_name
 from epcheck.conformance.records.terms import FAILING
-from epcheck.reports.runs.dtypes import dtype_order
+from epcheck.reports.dtypes import dtype_order
 from epcheck.reports.runs.summary import WORST_FIRST, Cell, TargetSummary
 
 

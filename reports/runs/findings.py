@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from epcheck.conformance.records.record import Record
-from epcheck.reports.runs.dtypes import dtype_order
+from epcheck.reports.dtypes import dtype_order
 
 _BOUND = r"int(?:32|64)_(?:max|min)(?:_(?:plus|minus)_\d+)?"
 

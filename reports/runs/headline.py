@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from epcheck.conformance.records.run import Run
 from epcheck.conformance.records.terms import EXPECTED, FAILURE, FIXED, FLAKY, NOTED, PASS
+from epcheck.reports.causes.cause import Cause
 from epcheck.reports.runs.summary import NOT_RUN, Summary, TargetSummary
 
 
@@ -39,8 +42,7 @@ def target_headline(target: TargetSummary) -> str:
         (NOTED, "remark", "remarks"),
     ):
         if count := target.by_reading.get(reading, 0):
-            causes = len(target.causes_of(reading))
-            grouped = f" ({causes:,} cause{'s' if causes > 1 else ''})" if reading in (FAILURE, EXPECTED) else ""
+            grouped = _count_causes(target.causes_of(reading)) if reading in (FAILURE, EXPECTED) else ""
             parts.append(f"{count:,} {singular if count == 1 else plural}{grouped}")
     if not target.by_reading.get(FAILURE):
         parts.insert(0, "no conformance failure" if passes else "nothing proven")
@@ -49,6 +51,15 @@ def target_headline(target: TargetSummary) -> str:
     if idle:
         parts.append(f"{idle:,} not applicable (the provider does not take them)")
     return f"{target.target}: {', '.join(parts)}."
+
+
+def _count_causes(causes: Sequence[Cause]) -> str:
+    """` (5 causes)`; those that the baseline shows alike are counted apart."""
+    own, shared = (sum(cause.shared is each for cause in causes) for each in (False, True))
+    parts = [f"{own:,} cause{'s' if own > 1 else ''}"] if own else []
+    if shared:
+        parts.append(f"{shared:,} {'more ' if own else 'cause' + 's' * (shared > 1) + ' '}that the baseline shows too")
+    return f" ({', '.join(parts)})" if parts else ""
 
 
 def _so(run: Run) -> str:

@@ -13,7 +13,7 @@ from epcheck.reports.runs.headline import headline
 from epcheck.reports.runs.report import Entry
 from epcheck.reports.runs.summary import Summary
 
-DOCUMENT_SCHEMA = 3
+DOCUMENT_SCHEMA = 4
 
 
 class Document:

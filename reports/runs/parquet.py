@@ -29,7 +29,6 @@ from epcheck.conformance.records.record import Record, accuracy_of
 from epcheck.conformance.records.run import Run
 from epcheck.conformance.records.terms import FAILING, OK, PASS
 from epcheck.conformance.records.typed_json import to_json
-from epcheck.reports.cause_text import cause_text
 from epcheck.reports.checksum import NO_CHECKSUMS, PARQUET_KEY, parquet_with_checksums
 from epcheck.reports.runs.report import Entry
 from epcheck.reports.runs.summary import Summary
@@ -65,7 +64,7 @@ _COLUMNS: tuple[tuple[str, Any, Callable[[Record], Any]], ...] = (
     ("failing", pa.bool_(), lambda r: r.reading in FAILING),
     ("claimed", pa.bool_(), lambda r: r.claimed),
     ("reason", pa.string(), lambda r: r.reason),
-    ("cause", pa.string(), lambda r: _cause(r)),
+    ("cause", pa.string(), lambda _: None),
     ("assignment", pa.string(), lambda r: _placement(r.candidate)),
     ("create_s", pa.float64(), lambda r: _coarse(r.candidate.create_s)),
     ("run_s", pa.float64(), lambda r: _coarse(r.candidate.run_s)),
@@ -87,6 +86,9 @@ _COLUMNS: tuple[tuple[str, Any, Callable[[Record], Any]], ...] = (
 
 SCHEMA = pa.schema([("run_id", pa.string()), *((name, kind) for name, kind, _ in _COLUMNS), ("record", pa.string())])
 """The columns."""
+
+_CAUSE = SCHEMA.names.index("cause")
+"""The column that is of the entry: its cause's condition, symptom and place, empty for the reading `ok`."""
 
 
 class Counts(NamedTuple):
@@ -167,7 +169,8 @@ class Outcomes:
     def add(self, entry: Entry) -> None:
         record = entry.record
         line = None if record.reading == OK else entry.line.decode("ascii")
-        row = (self._run.run_id, *(get(record) for _, _, get in _COLUMNS), line)
+        row = [self._run.run_id, *(get(record) for _, _, get in _COLUMNS), line]
+        row[_CAUSE] = entry.cause and " · ".join(filter(None, (entry.cause.title, entry.cause.place)))
         for column, value in zip(self._rows, row, strict=True):
             column.append(_text(value) if isinstance(value, str) else value)
         if len(self._rows[0]) == ROWS_AT_ONCE:
@@ -255,12 +258,6 @@ def _placement(opinion: Opinion) -> str | None:
     """`DmlExecutionProvider Slice, CPUExecutionProvider Cast`; None where the session's record does not say."""
     nodes = opinion.assignment
     return None if nodes is None else ", ".join(f"{provider} {operator}" for provider, operator in nodes)
-
-
-def _cause(record: Record) -> str | None:
-    """The text and the place of the cause; None for the reading `ok`."""
-    found = cause_text(record)
-    return None if found is None else " · ".join(filter(None, found[:2]))
 
 
 def _coarse(seconds: float | None) -> float | None:

@@ -10,17 +10,18 @@ from typing import IO, NamedTuple, Protocol
 
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.records.run import Run
+from epcheck.reports.causes.cause import Cause
 from epcheck.reports.runs.summary import Summary
 
 
 class Entry(NamedTuple):
-    """A line of the journal without its newline, the record it is of, and the keys of the finding and of the cause that
-    this belongs to."""
+    """A line of the journal without its newline, the record it is of, the key of the finding that this belongs to, and
+    its cause."""
 
     line: bytes
     record: Record
     finding: str
-    cause: str
+    cause: Cause | None
 
 
 class Report(Protocol):

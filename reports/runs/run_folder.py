@@ -15,7 +15,7 @@ import re
 import secrets
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -220,16 +220,18 @@ def read_run(folder: Path) -> Run:
         raise StoreError(f"{path}: does not describe a run ({error})") from error
 
 
-def read_records(folder: Path) -> Iterator[Record]:
+def read_records(folder: Path, is_wanted: Callable[[bytes], bool] | None = None) -> Iterator[Record]:
     """Every record of the run in the order it was written, one at a time; an unfinished last line is passed over.
+
+    is_wanted: says of a line whether it is read; all are where it is None.
 
     Raises StoreError naming file and line when a line in the middle is not a record, is not what was written, or is
     of a case that an earlier line has.
     """
-    return (record for _, record in read_lines(folder))
+    return (record for _, record in read_lines(folder, is_wanted))
 
 
-def read_lines(folder: Path) -> Iterator[tuple[bytes, Record]]:
+def read_lines(folder: Path, is_wanted: Callable[[bytes], bool] | None = None) -> Iterator[tuple[bytes, Record]]:
     """`read_records` with the line of JSON that each record came from, without its checksum and with the present names
     of its fields."""
     path = folder / JOURNAL
@@ -239,7 +241,8 @@ def read_lines(folder: Path) -> Iterator[tuple[bytes, Record]]:
             for number, line in enumerate(file, 1):
                 if not line.endswith(b"\n"):
                     break
-                yield lines.read(number, line)
+                if is_wanted is None or is_wanted(line):
+                    yield lines.read(number, line)
     except OSError as error:
         raise StoreError(f"{path}: cannot read ({error.strerror or error})") from error
     if lines.unchecked:

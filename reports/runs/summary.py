@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from epcheck.conformance.records.accuracy import added
 from epcheck.conformance.records.record import Record, accuracy_of
 from epcheck.conformance.records.run import Run
 from epcheck.conformance.records.terms import EXPECTED, FAILURE, FIXED, FLAKY, NOTED, OK, PASS
+from epcheck.reports.causes.cause import Cause, Causes
+from epcheck.reports.causes.find import find_causes
+from epcheck.reports.dtypes import dtype_order
 from epcheck.reports.runs.accuracy import AccuracyProfile, ProfileBuilder
-from epcheck.reports.runs.causes import Cause, Causes
-from epcheck.reports.runs.dtypes import dtype_order
 from epcheck.reports.runs.findings import Finding, FindingBuilder, finding_key
 
 NOT_RUN = "not-run"
@@ -33,10 +34,10 @@ def shown_reading(record: Record) -> str:
 
 
 class Grouped(NamedTuple):
-    """Where a record belongs: the keys of its finding and its cause, both empty where nothing is to be said of it."""
+    """Where a record belongs: the key of its finding, empty where nothing is to be said of it, and its cause."""
 
     finding: str
-    cause: str
+    cause: Cause | None
 
 
 @dataclass(frozen=True)
@@ -93,12 +94,14 @@ class Summary:
 class Tally:
     """Counts records one by one and keeps none: only the ids of those that belong to a finding."""
 
-    def __init__(self) -> None:
+    def __init__(self, causes: Causes | None = None) -> None:
+        """causes: of the run that is counted; none where its numbers alone are asked for."""
+        self._findings_of: dict[str, Counter[str]] = {}
         self._readings: dict[str, Counter[str]] = {}
         self._statuses: dict[str, Counter[str]] = {}
         self._cells: dict[str, dict[tuple[str, str, int, str], Counter[tuple[str, str]]]] = {}
         self._findings: dict[str, FindingBuilder] = {}
-        self._causes = Causes()
+        self._causes = causes or Causes()
         self._excused: Counter[str] = Counter()
         self._accuracy: dict[str, dict[tuple[str, str], ProfileBuilder]] = {}
 
@@ -112,12 +115,15 @@ class Tally:
         self._measure(record)
         self._excused[target] += bool(record.candidate.excused)
         if record.reading == OK:
-            return Grouped("", "")
+            return Grouped("", None)
         key = finding_key(record)
         if key not in self._findings:
             self._findings[key] = FindingBuilder.of_first(record)
         self._findings[key].add(record)
-        return Grouped(key, self._causes.add(record, reading, key))
+        cause = self._causes.of_case.get((target, record.case_id))
+        if cause is not None:
+            self._findings_of.setdefault(cause.key, Counter())[key] += 1
+        return Grouped(key, cause)
 
     def _measure(self, record: Record) -> None:
         measured = self._accuracy.setdefault(record.candidate.target, {})
@@ -161,14 +167,20 @@ class Tally:
                     self._accuracy.get(name, {}).items(), key=lambda item: (item[0][0], dtype_order(item[0][1]))
                 )
             ),
-            causes=tuple(sorted(self._causes.of(name), key=lambda c: (WORST_FIRST.index(c.reading), -c.cases, c.text))),
+            causes=tuple(
+                replace(cause, findings=tuple(self._findings_of.get(cause.key, ()))) for cause in self._causes.of(name)
+            ),
             excused=self._excused[name],
         )
 
 
-def summarize(run: Run, records: Iterable[Record]) -> Summary:
-    """Count all records of a run."""
-    tally = Tally()
+def summarize(run: Run, records: Iterable[Record], causes: Causes | None = None) -> Summary:
+    """Count all records of a run. causes: those of the run, where they are known; else all records are held at a time,
+    to find them."""
+    if causes is None:
+        records = tuple(records)
+        causes = find_causes(records)
+    tally = Tally(causes)
     for record in records:
         tally.add(record)
     return tally.summary(run)

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from epcheck.conformance.records.case_facts import qualified_name
 from epcheck.conformance.records.terms import EXPECTED, FAILURE, OK
-from epcheck.reports.runs.dtypes import dtype_order
+from epcheck.reports.dtypes import dtype_order
 from epcheck.reports.runs.summary import NOT_RUN
 from epcheck.reports.site.provider_release import ProviderRelease
 from epcheck.reports.store.query import query

@@ -75,8 +75,13 @@ def test_reports_of_a_run_are_those_of_today(run: Path) -> None:
     files = ("--json", str(run / "report.json"), "--html", str(run / "page.html"))
     assert call("report", str(run), "--parquet", *files).code == 0
     now = json.loads((run / "report.json").read_bytes())
-    assert (before.pop("schema"), now.pop("schema")) == (2, 3)
+    assert (before.pop("schema"), now.pop("schema")) == (2, 4)
+    (old_causes,), (causes,) = ([t.pop("causes") for t in each["summary"]["targets"]] for each in (before, now))
     assert now == {**before, "records": [with_binding(record) for record in before["records"]]}
+    same = ("target", "reading", "text", "link", "statuses", "operators", "dtypes", "smallest", "repro", "cases")
+    assert [[cause[name] for name in same] for cause in causes] == [
+        [cause[name] for name in same] for cause in old_causes
+    ]
     old, new = (pq.read_table(folder / "outcomes.parquet").to_pylist() for folder in (GOLDEN / "run", run))
     for row in old:
         if row["record"]:

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 from command_line import call
-from stored_records import a_run, a_slice, a_wrong_slice, stored
+from stored_records import a_run, a_slice, a_wrong_slice, changed, stored
 
 from epcheck import api, reports
 from epcheck.conformance.records.record import Record
@@ -24,10 +24,11 @@ def summary(*records: Record, planned: int | None = None) -> Summary:
 
 
 def failing(reason: str, count: int = 1) -> list[Record]:
-    """Cases of a cause of their own."""
-    candidate = a_wrong_slice().candidate
-    candidate = replace(candidate, differences=(replace(candidate.differences[0], reason=reason),))
-    return [a_wrong_slice(sample=f"{reason.replace(' ', '_')}_{at}", candidate=candidate) for at in range(count)]
+    """Refused cases of a cause of their own."""
+    refused = replace(a_slice().candidate, status="refused", message=reason)
+    right = a_wrong_slice(candidate=refused, status="refused")
+    names = [f"{reason.replace(' ', '_')}_{at}" for at in range(count)]
+    return [changed(right, case_id=f"Slice-13/float16/{name}[runtime]", sample=name) for name in names]
 
 
 def test_a_command_is_one_line_whatever_the_text_is() -> None:
@@ -50,9 +51,11 @@ def test_a_cause_is_one_annotation_and_the_largest_comes_first() -> None:
         (ERROR, "dml: failure, 2 cases of Slice"),
         (ERROR, "dml: failure, 1 case of Slice"),
     ]
-    assert found[0].text == (
-        'many of them\nat DML_SLICE1_OPERATOR_DESC\nsmallest: epcheck repro "Slice-13/float16/many_of_them_0[runtime]"'
-    )
+    assert found[0].text.splitlines() == [
+        "is refused: many of them",
+        "at DML_SLICE1_OPERATOR_DESC",
+        'smallest: epcheck repro "Slice-13/float16/many_of_them_0[runtime]"',
+    ]
 
 
 def test_what_is_right_or_expected_has_none_and_a_run_that_did_not_end_has() -> None:
@@ -68,7 +71,7 @@ def test_the_summary_has_the_verdict_and_each_cause_with_its_command() -> None:
     assert lines[0] == "## ❌ epcheck: dml"
     assert lines[2] == "dml: 2 conformance failures (1 cause), 1 of 3 cases pass."
     assert "| dml | 1.24.4 | llvmpipe (LLVM 19.1.7, 256 bits), 25.0.7 | 3 | 1 | 2 |" in lines
-    why = "a &lt;b&gt; \\| c (DML\\_SLICE1\\_OPERATOR\\_DESC)"
+    why = "is refused: a &lt;b&gt; \\| c (DML\\_SLICE1\\_OPERATOR\\_DESC)"
     command = '`epcheck repro "Slice-13/float16/a_<b>_\\|_c_0[runtime]"`'
     assert f"| failure | 2 | Slice | candidate | {why} | {command} |" in lines
 

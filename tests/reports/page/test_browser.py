@@ -188,9 +188,14 @@ def test_a_finding_filters_the_list(browser: Browser, page: Path) -> None:
 def test_a_cause_opens_its_smallest_case_and_filters_the_list(browser: Browser, page: Path) -> None:
     browser.open(page)
     causes = browser.texts("#findings .finding .why")
-    assert causes == ["the worker died with exit code 5", "… of … elements differ", "per-channel weights: known"]
+    assert causes == [
+        "the process ends (exit code 5)",
+        "wrong values: … of … elements differ",
+        "per-channel weights: known",
+    ]
     assert browser.texts("#findings .finding .what") == [
-        "TopK DML_TOP_K1_OPERATOR_DESC", "Slice DML_SLICE1_OPERATOR_DESC", "QLinearConv"
+        "TopK DML_TOP_K1_OPERATOR_DESC", "Slice DML_SLICE1_OPERATOR_DESC",
+        "QLinearConv DML_QUANTIZED_LINEAR_CONVOLUTION_OPERATOR_DESC",
     ]  # fmt: skip
     browser.click(".finding.expected p:last-child a")
     browser.wait_for_result("1 of 7 cases")

@@ -116,7 +116,7 @@ def test_junit_stays_well_formed_with_hostile_names(tmp_path: Path) -> None:
 def test_the_document_has_the_run_its_counts_and_every_record_that_is_not_ok(tmp_path: Path) -> None:
     folder = stored(tmp_path / "run", [a_slice(), a_wrong_slice()])
     document = json.loads(write_json(folder).read_text())
-    assert document["schema"] == 3
+    assert document["schema"] == 4
     assert document["complete"] is True
     assert run_from_json(document["run"]) == a_run(2)
     assert document["summary"]["by_reading"] == {"ok": 1, "failure": 1}

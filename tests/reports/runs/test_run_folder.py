@@ -284,7 +284,7 @@ def test_parquet_has_a_row_for_each_record_and_the_run_in_its_metadata(tmp_path:
     assert row == {
         "run_id": "20250102-030405-beef",
         "failing": True,
-        "cause": "… of … elements differ · DML_SLICE1_OPERATOR_DESC",
+        "cause": "wrong values: … of … elements differ · DML_SLICE1_OPERATOR_DESC",
         "assignment": "DmlExecutionProvider Slice",
         "case_id": "Slice-13/float16/negative_step_past_both_ends[runtime]",
         "operator": "Slice",

@@ -23,8 +23,8 @@ from epcheck.conformance.records.accuracy import Accuracy
 from epcheck.conformance.records.opinion import Excused
 from epcheck.conformance.records.record import Record
 from epcheck.reports import Tally, headline, read_records, sample_stem, summarize
+from epcheck.reports.dtypes import dtype_order
 from epcheck.reports.runs.accuracy import ErrorStatistics
-from epcheck.reports.runs.dtypes import dtype_order
 
 
 def test_the_same_fault_in_many_dtypes_is_one_finding() -> None:

@@ -64,7 +64,7 @@ def test_files_without_the_newest_columns_are_asked_together_with_others(store: 
     opened = open_store(store)
     assert [run.schema for run in opened.runs] == [5, 5, 2, 5]
     found = query(opened.runs, "SELECT run_id, cause FROM outcomes WHERE failing ORDER BY ALL").to_pylist()
-    assert [row["cause"] for row in found] == [None, "… of … elements differ · DML_SLICE1_OPERATOR_DESC"]
+    assert [row["cause"] for row in found] == [None, "wrong values: … of … elements differ · DML_SLICE1_OPERATOR_DESC"]
 
 
 def test_the_digest_tells_whether_two_runs_have_the_same_cases(store: Path) -> None:

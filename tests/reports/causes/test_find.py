@@ -7,8 +7,8 @@ from stored_records import a_refused_qlinearconv, a_run, a_slice, a_wrong_slice,
 
 from epcheck.conformance.records.case_facts import Value
 from epcheck.conformance.records.record import Direct, Expected, Record
-from epcheck.reports.cause_text import CauseText, cause_text
-from epcheck.reports.runs.causes import Cause
+from epcheck.reports.causes.cause import Cause
+from epcheck.reports.causes.symptom import describe_remark, symptom_of
 from epcheck.reports.runs.summary import summarize
 
 ORT = "[ONNXRuntimeError] : 6 : RUNTIME_EXCEPTION : "
@@ -32,7 +32,7 @@ def causes(*records: Record) -> tuple[Cause, ...]:
 
 def test_one_line_of_source_code_is_one_cause_across_operators_and_stages() -> None:
     (cause,) = causes(refused(AT_CREATE), refused(AT_RUN, "ReduceSum"), refused(AT_RUN, "ReduceSum"))
-    assert cause.text == "MLOperatorAuthorImpl.cpp(2508) 80070057 Invalid parameter."
+    assert cause.text == "is refused: MLOperatorAuthorImpl.cpp(2508) 80070057 Invalid parameter."
     assert (cause.cases, cause.place, cause.statuses) == (3, "", {"refused": 3})
     assert cause.operators == ("ReduceSum", "Slice")
 
@@ -42,7 +42,7 @@ def test_the_operator_in_the_message_of_one_line_does_not_tell_causes_apart() ->
         "/onnxruntime_src/transformer_memcpy.cc:9 bool n::F::f(const n::Node&) const Provider type for {} is not set."
     )
     (cause,) = causes(*(refused(f"{ORT}{line.format(name)}", name) for name in ("Slice", "Erf")))
-    assert cause.text == "transformer_memcpy.cc:9 n::F::f Provider type for … is not set."
+    assert cause.text == "is refused: transformer_memcpy.cc:9 n::F::f Provider type for … is not set."
     assert len(causes(refused("No kernel for Slice found"), refused("No kernel for Erf found", "Erf"))) == 2
 
 
@@ -55,17 +55,17 @@ def test_names_shapes_numbers_and_dtypes_do_not_tell_causes_apart() -> None:
     first = refused("Type 'tensor(float16)' of input X of node 'node_3' with shape {1,3,8} is invalid, got 7")
     second = refused("Type 'tensor(int64)' of input X of node 'n' with shape {2,9} is invalid, got 12")
     (cause,) = causes(first, second)
-    assert cause.text == "Type … of input X of node … with shape […] is invalid, got …"
+    assert cause.text == "is refused: Type … of input X of node … with shape […] is invalid, got …"
     assert cause.place == "DML_SLICE1_OPERATOR_DESC"
 
 
-def test_wrong_elements_are_grouped_by_the_directml_operator_below() -> None:
+def test_wrong_values_of_several_operators_without_a_condition_are_several_causes() -> None:
     flatten = a_wrong_slice(case_id="Flatten-13/float16/ranks[runtime]", operator="Flatten")
-    other = changed(a_wrong_slice(case_id="Tile-13/float16/x[runtime]", operator="Tile"), directml=None)
-    by_place = {cause.place: cause for cause in causes(a_wrong_slice(), flatten, other)}
-    assert by_place.keys() == {"DML_SLICE1_OPERATOR_DESC", "Tile"}
-    assert by_place["DML_SLICE1_OPERATOR_DESC"].operators == ("Slice", "Flatten")
-    assert by_place["Tile"].text == "… of … elements differ"
+    found = causes(
+        a_wrong_slice(), flatten, a_slice(), a_slice(case_id="Flatten-13/int8/a[runtime]", operator="Flatten")
+    )
+    assert {cause.operators: cause.condition for cause in found} == {("Slice",): "", ("Flatten",): ""}
+    assert {cause.evidence for cause in found} == {"no condition separates the cases"}
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_one_wrong_element_is_of_the_cause_of_many(first: str, second: str) -> N
 
 def test_dtypes_are_told_where_they_are_what_is_wrong() -> None:
     reasons = ("the dtype is float64, must be float32", "the dtype is int32, must be int64")
-    assert {cause.text for cause in causes(*map(with_reason, reasons))} == set(reasons)
+    assert {symptom_of(with_reason(reason)).detail for reason in reasons} == set(reasons)
 
 
 def with_reason(reason: str) -> Record:
@@ -104,22 +104,22 @@ def test_how_often_an_answer_changed_does_not_tell_causes_apart() -> None:
         )
         for message in messages
     ]
-    assert [cause.text for cause in causes(*flaky)] == ["the result changes between runs: … of … elements are wrong"]
+    assert [cause.text for cause in causes(*flaky)] == [
+        "the answer changes when the case is repeated: the result changes between runs: … of … elements are wrong"
+    ]
 
 
 def test_another_provider_has_no_directml_operator_below() -> None:
     record = a_wrong_slice()
     on_cuda = dataclasses.replace(record.candidate, assignment=(("CUDAExecutionProvider", "Slice"),))
-    assert [cause.place for cause in causes(changed(record, candidate=on_cuda))] == ["Slice"]
+    assert [cause.place for cause in causes(changed(record, candidate=on_cuda))] == [""]
 
 
 def test_the_source_of_a_bound_and_the_bound_do_not_tell_causes_apart() -> None:
     words = "2 of 8 elements are wrong; each must be within 1 ULP (WebNN conformance tests, gelu (erf))"
     (difference,) = a_wrong_slice().candidate.differences
     opinion = an_opinion("dml", status="mismatch", differences=(dataclasses.replace(difference, reason=words),))
-    found = cause_text(a_wrong_slice(candidate=opinion))
-    assert found is not None
-    assert found.text == "wrong values: each must be within … ULP"
+    assert symptom_of(a_wrong_slice(candidate=opinion)).detail == "each must be within … ULP"
 
 
 def test_an_expected_deviation_has_the_reason_and_the_link_of_its_expectation() -> None:
@@ -138,10 +138,10 @@ def test_flaky_cases_are_apart_from_failures() -> None:
 def test_a_remark_says_whether_the_baseline_is_wrong_or_nothing_is_claimed() -> None:
     baseline = an_opinion("cpu", status="refused", message="LSTM operator does not support double yet")
     wrong = a_slice(reading="noted", blame="baseline", baseline=baseline)
-    assert cause_text(wrong) == CauseText("cpu is wrong: LSTM operator does not support dtype yet", "Slice")
+    assert describe_remark(wrong) == "cpu is wrong: LSTM operator does not support dtype yet"
     unclaimed = a_slice(reading="noted", claimed=False)
-    assert cause_text(unclaimed) == CauseText("passes, but the provider does not claim it")
-    assert cause_text(a_slice()) is None
+    assert describe_remark(unclaimed) == "passes, but the provider does not claim it"
+    assert describe_remark(a_slice()) == ""
 
 
 def test_of_cases_of_one_size_the_first_by_its_id_is_named_in_whichever_order_they_ended() -> None:
@@ -151,16 +151,87 @@ def test_of_cases_of_one_size_the_first_by_its_id_is_named_in_whichever_order_th
         assert (cause.smallest, cause.repro) == (first.case_id, first.case.repro)
 
 
-def test_a_cause_names_its_smallest_case_and_what_all_its_cases_have_in_common() -> None:
-    large = a_wrong_slice(sample="large", attributes={"axis": 1, "mode": "x"})
-    small = a_wrong_slice(
-        sample="small", attributes={"axis": 1, "mode": "y"}, values=(Value("data", "float16", (1, 1, 1, 2), "input"),)
+def with_steps(steps: int, length: int, dtype: str = "float32", *, is_wrong: bool) -> Record:
+    """A Slice with these steps of a tensor of that length."""
+    sample = f"length_{length}_step_{steps}"
+    values = (
+        Value("data", dtype, (length,), "input", data=("negative", "2^1")),
+        Value("steps", "int64", (1,), "initializer", str(steps)),
+        Value("output", dtype, (length,), "output"),
     )
-    (cause,) = causes(large, small)
-    assert cause.smallest == small.case_id
-    assert cause.common == ("attribute axis = 1", "binding runtime", "dtype float16", "rank 4")
-    (alone,) = causes(large)
-    assert alone.common == ()
+    return (a_wrong_slice if is_wrong else a_slice)(dtype, sample, values=values)
+
+
+def test_a_cause_states_the_condition_that_separates_failing_from_right_cases() -> None:
+    records = [with_steps(s, n, is_wrong=s < 0) for s in (-3, -2, -1, 1, 2, 3) for n in range(3, 9)]
+    (cause,) = causes(*records)
+    assert cause.condition == "a value of steps < 0"
+    assert cause.evidence == "18 of 18 cases where it holds, 0 of 18 others"
+    assert (cause.smallest, cause.right) == (
+        "Slice-13/float32/length_3_step_-1[runtime]", "Slice-13/float32/length_3_step_1[runtime]",
+    )  # fmt: skip
+
+
+def test_a_condition_has_two_parts_where_one_does_not_separate() -> None:
+    records = [
+        with_steps(s, n, dtype, is_wrong=s < 0 and dtype == "float16")
+        for s in (-3, -2, -1, 1, 2, 3) for n in range(3, 9) for dtype in ("float16", "float32", "int8")
+    ]  # fmt: skip
+    (cause,) = causes(*records)
+    assert cause.condition == "a value of steps < 0 and dtype = float16"
+    assert cause.evidence == "18 of 18 cases where it holds, 0 of 90 others"
+
+
+def test_two_faults_of_an_operator_are_two_causes() -> None:
+    records = [
+        with_steps(s, n, dtype, is_wrong=s < 0 or dtype == "int8")
+        for s in (-3, -2, -1, 1, 2, 3) for n in range(3, 9) for dtype in ("float16", "float32", "int8")
+    ]  # fmt: skip
+    found = {cause.condition: cause.cases for cause in causes(*records)}
+    assert found == {"a value of steps < 0": 54, "dtype = int8": 18}
+
+
+def test_no_condition_is_stated_where_data_does_not_support_one() -> None:
+    places = {(3, 5), (-2, 3), (1, 8)}
+    records = [with_steps(s, n, is_wrong=(s, n) in places) for s in (-3, -2, -1, 1, 2, 3) for n in range(3, 9)]
+    (cause,) = causes(*records)
+    assert (cause.condition, cause.cases) == ("", 3)
+    assert cause.evidence.startswith("no condition separates the cases")
+
+
+def ended(operator: str, shape: tuple[int, ...], message: str, *, is_wrong: bool) -> Record:
+    values = (
+        Value("X" if operator == "Relu" else "data", "float32", shape, "input"),
+        Value("Y", "float32", shape, "output"),
+    )
+    sample = "x".join(map(str, shape))
+    case_id = f"{operator}-13/float32/{sample}[runtime]"
+    right = a_slice(case_id=case_id, operator=operator, sample=sample, values=values, attributes={})
+    if not is_wrong:
+        return right
+    crash = an_opinion("dml", operator, "crash", message=message)
+    return changed(right, candidate=crash, status="crash", reading="failure", blame="candidate")
+
+
+def test_operators_that_share_condition_and_symptom_are_one_cause() -> None:
+    shapes = [(a, b) for a in (0, 1, 2, 3, 5) for b in (0, 2, 3, 4)]
+    ends = {"Relu": "exit code 139", "Gather": "killed by signal 11"}
+    records = [
+        ended(name, shape, f"the worker process ended: {text}", is_wrong=0 in shape)
+        for name, text in ends.items() for shape in shapes
+    ]  # fmt: skip
+    (cause,) = causes(*records)
+    assert cause.condition == "a size of any input = 0"
+    assert cause.text == "the process ends (SIGSEGV)"
+    assert (sorted(cause.operators), cause.cases) == (["Gather", "Relu"], 16)
+
+
+def test_what_the_baseline_shows_alike_is_a_cause_of_its_own() -> None:
+    both = [changed(with_steps(3, n, is_wrong=True), blame="both") for n in range(3, 9)]
+    records = [with_steps(s, n, is_wrong=s < 0) for s in (-3, -2, -1, 1, 2) for n in range(3, 9)]
+    assert {(cause.condition, cause.shared) for cause in causes(*records, *both)} == {
+        ("a value of steps < 0", False), ("steps = 3", True),
+    }  # fmt: skip
 
 
 def test_what_directml_says_when_it_is_asked_directly_is_counted() -> None:
@@ -172,7 +243,7 @@ def test_what_directml_says_when_it_is_asked_directly_is_counted() -> None:
 
 
 def test_the_key_of_a_cause_is_the_same_in_every_run() -> None:
-    first, again = causes(refused(AT_CREATE)), causes(refused(AT_RUN, "ReduceSum"))
+    first, again = causes(refused(AT_CREATE)), causes(refused(AT_RUN))
     assert first[0].key == again[0].key
 
 

@@ -1,0 +1,107 @@
+"""What the elements of a tensor have about them that a provider may get wrong, as a few words that a record keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from epcheck.generators.array import Array
+
+TIES_RANK, TIES_SIZE = 6, 1 << 14
+"""Tensors with more dimensions or elements are not searched for ties."""
+
+
+def describe_data(value: Array) -> tuple[str, ...]:
+    """`NaN`, `inf`, `-inf`, `-0`, `denormal`, `negative`, `zero`, `half` (a fraction of exactly one half), `lowest` and
+    `highest` (of an integer dtype), `true`, `false`, `2^K` and `least 2^K` (the greatest powers of two that are no
+    greater than the largest, and the smallest finite magnitude but 0), and `ties AXIS`, `highest twice AXIS` and
+    `lowest twice AXIS` (some value, the largest and the smallest are there twice along that axis): those that apply.
+    """
+    kind = value.dtype.kind
+    if not value.size or kind not in "fiubV":
+        return ()
+    if kind == "b":
+        return tuple(word for word, has in (("true", value.any()), ("false", not value.all())) if has)
+    if value.dtype.isbuiltin != 1:  # the dtypes of ml_dtypes
+        value = value.astype(np.float32)
+    words = [*(_float_words(value) if value.dtype.kind == "f" else _integer_words(value)), *_ties(value)]
+    return tuple(words)
+
+
+def _float_words(value: Array) -> Iterator[str]:
+    finite = np.isfinite(value)
+    if not finite.all():
+        yield from _special_words(value)
+        value = value[finite]
+    if not value.size:
+        return
+    magnitude = np.abs(value)
+    zero = magnitude == 0
+    if (value < 0).any():
+        yield "negative"
+    if zero.any():
+        yield "zero"
+        if np.signbit(value[zero]).any():
+            yield "-0"
+    if (magnitude < np.finfo(value.dtype).tiny)[~zero].any():
+        yield "denormal"
+    if (np.modf(magnitude)[0] == 0.5).any():
+        yield "half"
+    if not zero.all():
+        for begin, most in (("", magnitude.max()), ("least ", magnitude[~zero].min())):
+            yield f"{begin}2^{int(np.frexp(float(most))[1]) - 1}"
+
+
+def _special_words(value: Array) -> Iterator[str]:
+    if np.isnan(value).any():
+        yield "NaN"
+    if np.isposinf(value).any():
+        yield "inf"
+    if np.isneginf(value).any():
+        yield "-inf"
+
+
+def _integer_words(value: Array) -> Iterator[str]:
+    limits = np.iinfo(value.dtype)
+    low, high = int(value.min()), int(value.max())
+    if low < 0:
+        yield "negative"
+    if not value.all():
+        yield "zero"
+    if low == limits.min and low < 0:
+        yield "lowest"
+    if high == limits.max:
+        yield "highest"
+    if largest := max(-low, high):
+        yield f"2^{largest.bit_length() - 1}"
+        yield f"least 2^{min(abs(int(each)) for each in np.unique(value) if each).bit_length() - 1}"
+
+
+def _ties(value: Array) -> Iterator[str]:
+    if value.ndim > TIES_RANK or value.size > TIES_SIZE:
+        return
+    for axis in range(value.ndim):
+        if value.shape[axis] > 1:
+            ordered: Any = np.moveaxis(np.sort(value, axis=axis), axis, 0)
+            same = ordered[1:] == ordered[:-1]
+            if same.any():
+                yield f"ties {axis}"
+            if same[-1].any():
+                yield f"highest twice {axis}"
+            if same[0].any():
+                yield f"lowest twice {axis}"
+
+
+def compare_data(first: Array, second: Array) -> tuple[str, ...]:
+    """Of the pairs of elements of two broadcast inputs: `signs` where the signs of some differ, `equal`, `less` and
+    `greater` where some are so; nothing where they have different dtypes or do not broadcast."""
+    if first.dtype != second.dtype or first.dtype.kind not in "fiu" or first.dtype.isbuiltin != 1:
+        return ()
+    try:
+        left, right = np.broadcast_arrays(first, second)
+    except ValueError:
+        return ()
+    found = {"signs": (left < 0) != (right < 0), "equal": left == right, "less": left < right, "greater": left > right}
+    return tuple(word for word, where in found.items() if where.any())

@@ -1,0 +1,293 @@
+"""The shortest condition that separates cases that show a symptom from cases that are right.
+
+A condition is a conjunction of at most MOST_TERMS terms, each about one fact. Of all conditions the search takes the
+one with the shortest description of which cases show the symptom: the bits that name its terms, and the bits that say
+which cases among those where it holds, and among the others, are exceptions (minimum description length: Rissanen,
+"Modeling by shortest data description", Automatica 14, 1978). No condition is stated that needs more bits than naming
+the cases one by one, so what data does not support is not said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from epcheck.reports.causes.facts import Fact, FactReader, Facts, missing
+
+MOST_TERMS = 3
+BEAM = 64
+"""Conditions of one length that are tried with one more term."""
+EFFECTIVE = 0.7
+"""Of the bits that name one of all terms, the share that counts: many terms are about the same thing."""
+MARGIN = 2.0
+"""Bits by which a condition has to be shorter than naming the cases one by one."""
+WIDEST = 0.7
+"""Right cases for which a term may hold that stands for several conditions, for each that shows the symptom."""
+PURE = 0.4
+"""Of the cases for which a condition holds, the share that has to show the symptom."""
+WORDS, THRESHOLDS = 16, 16
+"""Different values of a fact up to which each is a term, and up to which each is a bound."""
+
+LARGEST = 2.0**64
+"""Numbers beyond have no order here: a record may hold any integer."""
+
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
+Numbers = np.ndarray[Any, np.dtype[np.float32]]
+
+
+@dataclass(frozen=True, order=True)
+class Term:
+    """A fact, how it is compared, and with what: `=`, `!=`, `>=` or `<`."""
+
+    fact: str
+    operator: str
+    value: Fact
+
+    def __str__(self) -> str:
+        if isinstance(self.value, bool):
+            return self.fact if self.value else _negate(self.fact)
+        sign = {"!=": "≠", ">=": "≥"}.get(self.operator, self.operator)
+        return f"{self.fact} {sign} {self.value}"
+
+    def holds(self, facts: Facts) -> bool:
+        """Whether a case with these facts is meant; never where it does not have the fact."""
+        value = facts.get(self.fact, missing(self.fact))
+        if value is None:
+            return False
+        if self.operator in ("=", "!="):
+            return (value == self.value) == (self.operator == "=")
+        if isinstance(value, str):
+            return False
+        return bool(value >= self.value) == (self.operator == ">=")  # type: ignore[operator]
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Terms that all hold. No term: every case. cases: of those looked at, where it holds. showing: of these, how many
+    show the symptom. others, missed: cases where it does not hold, and how many of those show the symptom nevertheless,
+    for the same reason as far as anybody can tell."""
+
+    terms: tuple[Term, ...]
+    cases: int
+    showing: int
+    others: int
+    missed: int
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it separates the cases without an exception."""
+        return self.cases == self.showing and not self.missed
+
+    def holds(self, facts: Facts) -> bool:
+        return all(term.holds(facts) for term in self.terms)
+
+    def __str__(self) -> str:
+        return " and ".join(map(str, self.terms)) or "always"
+
+
+def _negate(fact: str) -> str:
+    """The phrase for a fact that does not hold."""
+    for begin, other in (("a value of ", "no value of "), ("a size of ", "no size of "), ("beside ", "not beside "),
+                         ("any input contains", "no input contains"), ("any input is", "no input is"),
+                         ("any input has", "no input has")):  # fmt: skip
+        if fact.startswith(begin):
+            return other + fact.removeprefix(begin)
+    if fact.endswith(" is absent"):
+        return fact.removesuffix("absent") + "present"
+    for verb, other in ((" is ", " is not "), (" are ", " are not "), (" contains ", " does not contain "),
+                        (" has ", " does not have ")):  # fmt: skip
+        if verb in fact:
+            return fact.replace(verb, other, 1)
+    return f"not: {fact}"
+
+
+class Cases:
+    """Cases with their facts, as a table of terms: which holds where. weights: what each case counts, less than 1 where
+    others differ from it in nothing that matters."""
+
+    def __init__(self, table: FactTable, weights: Numbers) -> None:
+        self.weights = weights
+        chosen: dict[bytes, tuple[float, Term, Mask]] = {}
+        for term, mask in table.terms():
+            if mask.all() or not mask.any():
+                continue
+            key, cost = np.packbits(mask).tobytes(), _cost(term)
+            if key not in chosen or (cost, str(term)) < (chosen[key][0], str(chosen[key][1])):
+                chosen[key] = cost, term, mask
+        ordered = sorted(chosen.values(), key=lambda entry: (entry[0], str(entry[1])))
+        self.terms = tuple(term for _, term, _ in ordered)
+        self.masks: Mask = np.array([mask for *_, mask in ordered], bool).reshape(len(ordered), len(weights))
+        self._numbers = self.masks.astype(np.float32)
+        bits = EFFECTIVE * math.log2(max(2, len(ordered)))
+        self._bits = np.array([bits + cost for cost, *_ in ordered], np.float32)
+
+    def search(self, showing: Mask, right: Mask) -> tuple[tuple[int, ...], float]:
+        """The terms of the condition with the shortest description, by their places, and how many bits it saves over
+        naming each of the cases that show a symptom; (), 0.0 where every condition is longer."""
+        weights, yes = self.weights * (showing | right), self.weights * showing
+        total_yes, total = float(yes.sum()), float(weights.sum())
+        best: tuple[tuple[int, ...], float] = ((), 0.0)
+        if not self.terms or not total_yes or total_yes == total:
+            return best
+        masks = self._numbers
+        alone = float(_name_bits(total, total_yes))
+        beam: list[tuple[int, ...]] = [()]
+        for _ in range(MOST_TERMS):
+            held = np.array([masks[list(chosen)].prod(axis=0) for chosen in beam])
+            n, k = masks @ (held * weights).T, masks @ (held * yes).T
+            bits = _name_bits(n, k) + _name_bits(total - n, total_yes - k)
+            bits += self._bits[:, None] + np.array([self._bits[list(chosen)].sum() for chosen in beam], np.float32)
+            bits[k * (total - n) <= (total_yes - k) * n] = np.inf  # it holds as often for right cases
+            is_pure = k >= PURE * n
+            found: dict[tuple[int, ...], float] = {}
+            pure: list[int] | None = None
+            few = np.argpartition(bits, min(4 * BEAM, bits.size - 1), axis=None)[: 4 * BEAM]
+            for flat in few[np.lexsort((few, bits.flat[few]))]:
+                place, of = divmod(int(flat), len(beam))
+                if np.isfinite(bits[place, of]) and place not in beam[of]:
+                    found.setdefault(tuple(sorted((*beam[of], place))), alone - float(bits[place, of]))
+                    pure = pure or (sorted((*beam[of], place)) if is_pure[place, of] else None)
+            beam = sorted(found, key=lambda terms: (-found[terms], terms))[:BEAM]
+            if pure and found[tuple(pure)] > best[1] + 0.5 * bool(best[0]):
+                best = tuple(pure), found[tuple(pure)]
+                held = self.mask(best[0])
+                if not (held & right).any() and not (showing & ~held).any():
+                    break
+            if not beam:
+                break
+        return best
+
+    def saved(self, mask: Mask, showing: Mask, right: Mask) -> float:
+        """The bits that a condition saves which was found elsewhere, and so need not be named. mask: where it holds."""
+        taken = showing | right
+        both, yes = self.weights * taken, self.weights * showing
+        n, k, total, total_yes = (float(each.sum()) for each in (both * mask, yes * mask, both, yes))
+        apart = _name_bits(n, k) + _name_bits(total - n, total_yes - k)
+        return float(_name_bits(total, total_yes) - apart) if k >= PURE * n else 0.0
+
+    def widest(self, showing: Mask, right: Mask, inner: Mask) -> int | None:
+        """The place of the term that holds for every case that shows the symptom, and wherever `inner` holds, and for
+        as few right cases as possible; None where it would hold for too many of those."""
+        needed = showing | (inner & right)
+        holds = np.flatnonzero((self.masks[:, needed]).all(axis=1))
+        if not len(holds):
+            return None
+        shares = self._numbers[holds] @ (self.weights * right)
+        best = int(holds[np.argmin(shares)])
+        return best if shares.min() <= WIDEST * float((self.weights * showing).sum()) else None
+
+    def mask(self, chosen: Sequence[int]) -> Mask:
+        """Where all terms at these places hold."""
+        return np.logical_and.reduce(self.masks[list(chosen)]) if len(chosen) else np.ones(self.masks.shape[1], bool)
+
+
+def _name_bits(n: Any, k: Any) -> Any:
+    """The bits that say which k of n cases: n times the entropy of k / n, and how many k there could be."""
+    k = np.clip(k, 0, n)
+    return _x_log_x(n) - _x_log_x(k) - _x_log_x(n - k) + np.log2(n + 1)
+
+
+def _x_log_x(x: Any) -> Any:
+    return x * np.log2(np.maximum(x, 1e-9))
+
+
+_PREFERRED = (
+    ("a value of ", 0.0), ("a size of ", 0.5), ("axis ", 0.0), ("dtype of ", 1.5), ("type ", 0.5),
+    ("dtype", 0.0), ("kind of dtype", 0.0), ("beside ", 1.5), ("largest power", 2.0), ("number of elements", 2.0),
+    ("last size", 1.5), ("first size", 2.5), ("second size", 2.0), ("size of the axis", 0.5), ("rank of", 1.0),
+    ("output", 2.0), ("number of", 2.0), ("version", 1.5), ("largest value", 1.0), ("smallest value", 1.0),
+)  # fmt: skip
+"""Beginning of a fact's name -> bits that a condition about it costs more than one about an attribute."""
+
+
+def _cost(term: Term) -> float:
+    """Bits: of terms that hold for the same cases the one that a reader expects comes first."""
+    cost = next((bits for begin, bits in _PREFERRED if term.fact.startswith(begin)), 0.5)
+    if "output" in term.fact and not term.fact.startswith("output"):
+        cost += 1.0
+    if "initializer" in term.fact:
+        cost += 2.0
+    if "the first output" in term.fact or "the first input" in term.fact or "any input" in term.fact:
+        cost += 0.25
+    if isinstance(term.value, bool):
+        return cost + (0.0 if term.value else 1.0)
+    return cost + {"=": 0.0, ">=": 1.0, "<": 1.0, "!=": 1.5}[term.operator]
+
+
+class FactTable:
+    """The facts of cases as a matrix: a row for each case, a column for each fact, and in it the number of the fact's
+    value, negative where the case does not have the fact."""
+
+    def __init__(self, reader: FactReader, cases: Sequence[tuple[int, ...]]) -> None:
+        """cases: the facts of each, as the reader gave them."""
+        self._reader = reader
+        expanded = [np.frombuffer(reader.expand(parts), np.int32) for parts in cases]
+        numbers = np.concatenate(expanded)
+        rows = np.repeat(np.arange(len(cases)), [len(each) for each in expanded])
+        used = np.flatnonzero(np.bincount(numbers))
+        self._known: dict[str, list[int]] = {}
+        for number in used.tolist():
+            self._known.setdefault(reader.facts[number][0], []).append(number)
+        self._names = list(self._known)
+        column = np.zeros(int(used[-1]) + 1, np.int32)
+        for place, known in enumerate(self._known.values()):
+            column[known] = place
+        self.matrix = np.full((len(cases), len(self._names)), -1, np.int32)
+        self.matrix[rows, column[numbers]] = numbers
+
+    def mask(self, terms: Sequence[Term]) -> Mask:
+        """The cases for which all terms hold."""
+        mask = np.ones(len(self.matrix), bool)
+        for term in terms:
+            if term.fact not in self._names:
+                mask &= term.holds({})
+                continue
+            column = self.matrix[:, self._names.index(term.fact)]
+            facts = [dict([self._reader.facts[number]]) for number in self._known[term.fact]]
+            chosen = [n for n, fact in zip(self._known[term.fact], facts, strict=True) if term.holds(fact)]
+            mask &= np.isin(column, [*chosen, -1] if term.holds({}) else chosen)
+        return mask
+
+    def count_differences(self, case: int, others: Sequence[int]) -> Any:
+        """In how many facts each of the others differs from a case."""
+        return (self.matrix[list(others)] != self.matrix[case]).sum(axis=1)
+
+    def terms(self) -> Iterator[tuple[Term, Mask]]:
+        """Every term about the facts, and the cases for which it holds."""
+        code_of = np.zeros(len(self._reader.facts) + 1, np.int32)
+        for (name, known), column in zip(self._known.items(), self.matrix.T, strict=True):
+            values = [self._reader.facts[number][1] for number in known]
+            code_of[known] = range(len(known))
+            default = missing(name)
+            if default is not None and default not in values:
+                values.append(default)
+            code_of[-1] = -1 if default is None else values.index(default)
+            if len(values) > 1 or default is None:
+                codes = code_of[column]
+                yield from _terms_of(name, codes, values)
+
+
+def _terms_of(name: str, column: Any, values: Sequence[Fact]) -> Iterator[tuple[Term, Mask]]:
+    if all(isinstance(value, bool) for value in values):
+        yield from ((Term(name, "=", value), column == code) for code, value in enumerate(values))
+        if len(values) == 1:
+            yield Term(name, "=", not values[0]), np.zeros(len(column), bool)
+        return
+    if len(values) <= WORDS:
+        for code, value in enumerate(values):
+            yield Term(name, "=", value), column == code
+            if len(values) > 2:
+                yield Term(name, "!=", value), (column != code) & (column >= 0)
+    numbers = sorted(value for value in values if not isinstance(value, str) and abs(value) < LARGEST)
+    if len(numbers) < 2:
+        return
+    limits = numbers[1:] if len(numbers) <= THRESHOLDS else [0.25, 0.5, *(2**power for power in range(24))]
+    known = set(numbers)
+    measured = np.array([value if value in known else math.nan for value in values] + [math.nan], float)[column]
+    for limit in limits:
+        yield Term(name, ">=", limit), measured >= limit
+        yield Term(name, "<", limit), measured < limit

@@ -1,0 +1,354 @@
+"""The facts of a case that a condition may be about, of its record alone: named values, the same for every operator.
+
+A fact is a yes or a no, a number, or a word. Its name is the phrase that a condition is made of: `a value of steps < 0`
+is true or false, `rank of data` is 3, `dtype` is `float16`. What is true of few cases (that an input
+contains NaN) is stated of those alone, see `missing`; any other fact that a case does not have is unknown, and no
+condition about it holds.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from epcheck.conformance.records.case_facts import CaseFacts, Value
+
+Fact = bool | int | float | str
+Facts = Mapping[str, Fact]
+
+ANY, FIRST, RESULT = "any input", "the first input", "the first output"
+MULTIPLES = (2, 4, 16, 64, 256)
+"""Sizes that kernels work in."""
+PARAMETER = 12
+"""Elements of an integer input that is read as a parameter: as many as a preview shows."""
+DTYPES = {"float": "float", "bfloat": "float", "int": "signed integer", "uint": "unsigned integer", "bool": "bool"}
+"""Beginning of a dtype's name -> its kind."""
+_NUMBERED = re.compile(r"_\d+$")
+_INTEGERS = re.compile(r"(?:-?\d{1,20}(?:, -?\d{1,20})*)?")
+LONGEST_TEXT = 60
+"""Characters of an attribute that is compared as a whole."""
+
+
+def describe_case(case: CaseFacts) -> dict[str, Fact]:
+    """Every fact of the case."""
+    return {name: value for *_, pairs in _parts(case) for name, value in pairs()}
+
+
+def missing(fact: str) -> Fact | None:
+    """The value of a fact that a case does not state; None where that is unknown."""
+    if fact.endswith(" is absent"):
+        return True
+    return False if any(word in fact for word in _STATED_WHEN_TRUE) else None
+
+
+_STATED_WHEN_TRUE = (" contains ", " has ties", " twice", " is a multiple of ", "a size of ", "a pair of ", "beside ")
+
+
+class FactReader:
+    """Reads the facts of many cases as numbers: a pair of name and value is one, and cases that share a part of their
+    facts share the work. facts: what each number stands for."""
+
+    def __init__(self) -> None:
+        self.facts: list[tuple[str, Fact]] = []
+        self._numbers: dict[tuple[str, type, Fact], int] = {}
+        self._parts: dict[tuple[Any, ...], int] = {}
+        self._expanded: list[array[int]] = []
+
+    def read(self, case: CaseFacts) -> tuple[int, ...]:
+        """The parts of the case's facts, as numbers that `expand` takes."""
+        numbers = []
+        for key, pairs in _parts(case):
+            if key not in self._parts:
+                self._parts[key] = len(self._expanded)
+                self._expanded.append(array("i", [self._number(*pair) for pair in pairs()]))
+            numbers.append(self._parts[key])
+        return tuple(numbers)
+
+    def expand(self, parts: Iterable[int]) -> array[int]:
+        """The facts of a case as numbers; of two with one name the last counts."""
+        numbers = array("i")
+        for part in parts:
+            numbers += self._expanded[part]
+        return numbers
+
+    def _number(self, name: str, value: Fact) -> int:
+        key = name, type(value), value
+        if key not in self._numbers:
+            self._numbers[key] = len(self.facts)
+            self.facts.append((name, value))
+        return self._numbers[key]
+
+
+_Part = tuple[tuple[Any, ...], Callable[[], Iterator[tuple[str, Fact]]]]
+
+
+def _parts(case: CaseFacts) -> Iterator[_Part]:
+    """What the facts of a case are made of: all that a part depends on, and how it is made."""
+    yield (case.dtype, case.since_version, case.domain, *case.types.items()), partial(_of_types, case)
+    inputs = tuple(value for value in case.values if value.where != "output")
+    shapes = tuple((v.name, v.where, v.shape, "" if _numbers(v) is None else v.preview) for v in case.values)
+    yield (case.operator, str(case.attributes), str(case.defaults), case.beside, shapes), partial(_of_node, case)
+    axis = _axis({**(case.defaults or {}), **case.attributes}, len(inputs[0].shape)) if inputs else None
+    yield (axis, case.pairs, *((v.data, v.preview) for v in case.values)), partial(_of_all_data, case, axis)
+    for value in case.values:
+        if names := _names(case, value):
+            read = "" if value.data else value.preview
+            yield (names, value.dtype, len(value.shape), value.data, read), partial(_of_data, names, value)
+
+
+def _names(case: CaseFacts, value: Value) -> tuple[str, ...]:
+    """What facts call an input or output: as the schema does; the first of each has a name that operators share. Those
+    of a graph of several nodes, and those of which there may be any number, have no names of their own."""
+    is_output = value.where == "output"
+    first = next(other for other in case.values if (other.where == "output") == is_output)
+    shared = (RESULT if is_output else FIRST,) if value is first else ()
+    if case.beside or _NUMBERED.search(value.name):
+        return shared
+    return (f"output {value.name}" if is_output else value.name, *shared)
+
+
+def _of_types(case: CaseFacts) -> Iterator[tuple[str, Fact]]:
+    yield "dtype", case.dtype.partition("-")[0]
+    kind = next((kind for kind in DTYPES if case.dtype.startswith(kind)), "")
+    if kind:
+        yield "kind of dtype", DTYPES[kind]
+    yield "version", case.since_version
+    yield "domain", case.domain
+    if len(case.types) > 1:
+        yield from ((f"type {name}", dtype) for name, dtype in case.types.items())
+
+
+def _of_node(case: CaseFacts) -> Iterator[tuple[str, Fact]]:
+    """Attributes, parameters, shapes, bindings, and what stands around the node."""
+    inputs = [value for value in case.values if value.where != "output"]
+    outputs = [value for value in case.values if value.where == "output"]
+    parameters: dict[str, Any] = {**(case.defaults or {}), **case.attributes}
+    yield from ((f"{name} is absent", name not in case.attributes) for name in parameters)
+    yield from ((f"beside {other}", True) for other in case.beside)
+    if not case.beside:
+        parameters |= {value.name: numbers for value in inputs if (numbers := _numbers(value)) is not None}
+        yield from _of_broadcast(inputs, outputs)
+    for name, values in parameters.items():
+        yield from _of_parameter(name, values)
+    yield from _of_relations(parameters, inputs)
+    for value in case.values:
+        for name in _names(case, value):
+            yield from _of_value(name, value)
+    yield from _of_any(inputs, outputs)
+    yield "number of inputs", len(inputs)
+    yield "number of outputs", len(outputs)
+
+
+def _numbers(value: Value) -> list[int] | None:
+    """The elements of a small integer input; None of any other."""
+    if "int" not in value.dtype or math.prod(value.shape) > PARAMETER or not _INTEGERS.fullmatch(value.preview):
+        return None
+    return [int(text) for text in value.preview.split(", ")] if value.preview else []
+
+
+def _of_parameter(name: str, values: Any) -> Iterator[tuple[str, Fact]]:
+    """Facts of an attribute in effect, or of the values of a small integer input."""
+    if isinstance(values, str | int | float):
+        yield name, values
+        return
+    if not isinstance(values, Sequence) or not all(isinstance(item, int | float | str) for item in values):
+        return
+    text = ", ".join(map(str, values))
+    if len(text) <= LONGEST_TEXT:
+        yield name, values[0] if len(values) == 1 else f"[{text}]"
+    yield f"number of values of {name}", len(values)
+    numbers = [item for item in values if not isinstance(item, str)]
+    if not numbers or len(numbers) < len(values):
+        return
+    yield f"a value of {name} < 0", min(numbers) < 0
+    yield f"a value of {name} = 0", 0 in numbers
+    yield f"a value of {name} > 1", max(numbers) > 1
+    yield f"largest value of {name}", max(numbers)
+    yield f"smallest value of {name}", min(numbers)
+    if len(numbers) > 1:
+        yield f"first value of {name}", numbers[0]
+        yield f"last value of {name}", numbers[-1]
+        yield f"all values of {name} are equal", len(set(numbers)) == 1
+        yield f"the values of {name} ascend", list(numbers) == sorted(numbers)
+        yield f"a value of {name} is there twice", len(set(numbers)) < len(numbers)
+        half = len(numbers) // 2
+        if name == "pads" and len(numbers) % 2 == 0:
+            yield "pads differ at begin and end", numbers[:half] != numbers[half:]
+
+
+def _of_relations(parameters: Mapping[str, Any], inputs: Sequence[Value]) -> Iterator[tuple[str, Fact]]:
+    """How parameters stand to the first input's shape, and to each other."""
+    if not inputs:
+        return
+    first = inputs[0].shape
+    axis = _axis(parameters, len(first))
+    if axis is not None:
+        yield "axis is the last one", axis == len(first) - 1
+        yield "axis is the first one", axis == 0
+        yield "size of the axis", first[axis]
+        yield from _of_size("size of the axis", first[axis])
+    for name, values in parameters.items():
+        numbers = [values] if isinstance(values, int) else values
+        if not isinstance(numbers, list | tuple) or not all(isinstance(item, int) for item in numbers):
+            continue
+        if axis is not None and len(numbers) == 1 and name.lower() not in ("axis", "axes"):
+            yield f"{name} = the size of the axis", numbers[0] == first[axis]
+            yield f"{name} > the size of the axis", numbers[0] > first[axis]
+        yield f"number of values of {name} < rank of {FIRST}", len(numbers) < len(first)
+        if len(numbers) == len(first) and len(first) > 1:
+            yield f"a value of {name} > its dimension", any(n > size for n, size in zip(numbers, first, strict=True))
+            if sorted(numbers) == list(range(len(first))):
+                yield f"{name} moves the last axis", numbers[-1] != len(first) - 1
+                yield f"{name} moves the first axis", numbers[0] != 0
+        if len(numbers) == 2 * len(first) and first:
+            yield (
+                f"a value of {name} = its dimension less 1",
+                any(n == size - 1 for n, size in zip(numbers, [*first, *first], strict=True)),
+            )
+            yield (
+                f"a value of {name} ≥ its dimension",
+                any(n >= size for n, size in zip(numbers, [*first, *first], strict=True)),
+            )
+    kernel, pads = parameters.get("kernel_shape"), parameters.get("pads")
+    if kernel and pads and len(pads) == 2 * len(kernel):
+        yield "a pad ≥ the kernel", any(pad >= size for pad, size in zip(pads, [*kernel, *kernel], strict=True))
+
+
+def _axis(parameters: Mapping[str, Any], rank: int) -> int | None:
+    """The one axis of the first input that the node works along; None where there is none."""
+    axis = parameters.get("axis", parameters.get("axes"))
+    axis = axis[0] if isinstance(axis, list | tuple) and len(axis) == 1 else axis
+    if not isinstance(axis, int) or not -rank <= axis < rank:
+        return None
+    return axis % rank
+
+
+def _of_value(name: str, value: Value) -> Iterator[tuple[str, Fact]]:
+    """Facts of the shape, the dtype and the binding of an input or output."""
+    shape = value.shape
+    yield f"rank of {name}", len(shape)
+    yield f"number of elements of {name}", math.prod(shape)
+    yield from _of_size(f"number of elements of {name}", math.prod(shape))
+    if 1 in shape:
+        yield f"a size of {name} = 1", True
+    if 0 in shape:
+        yield f"a size of {name} = 0", True
+    if shape:
+        yield f"last size of {name}", shape[-1]
+        yield f"first size of {name}", shape[0]
+        yield from _of_size(f"last size of {name}", shape[-1])
+    if len(shape) > 2:
+        yield f"second size of {name}", shape[1]
+    if len(shape) == 2:
+        yield f"{name} is square", shape[0] == shape[1]
+    if name not in (FIRST, RESULT):
+        yield f"dtype of {name}", value.dtype
+    if value.where != "output" and name != FIRST:
+        yield f"{name} is an initializer", value.where == "initializer"
+        yield f"{name} is absent", False
+
+
+def _of_size(name: str, size: int) -> Iterator[tuple[str, Fact]]:
+    yield from ((f"{name} is a multiple of {multiple}", True) for multiple in MULTIPLES if size % multiple == 0)
+
+
+def _of_data(names: tuple[str, ...], value: Value) -> Iterator[tuple[str, Fact]]:
+    """Facts of the elements of an input or output."""
+    words = _words(value)
+    for name in names:
+        yield from _of_words(name, value, words)
+
+
+def _of_words(name: str, value: Value, words: set[str]) -> Iterator[tuple[str, Fact]]:
+    yield from ((f"{name} contains {CONTAINED[word]}", True) for word in words if word in CONTAINED)
+    if words & {"inf", "-inf"}:
+        yield f"{name} contains an infinity", True
+    for kind, phrase in TIES.items():
+        axes = {int(found[2]) for word in words if (found := _TIES.fullmatch(word)) and found[1] == kind}
+        if axes:
+            yield f"{name} has {phrase}", True
+            yield from ((f"{name} has {phrase} along axis {axis}", True) for axis in axes)
+            if len(value.shape) - 1 in axes:
+                yield f"{name} has {phrase} along its last axis", True
+    for begin, which in (("2^", "largest"), ("least 2^", "smallest")):
+        power = next((word.removeprefix(begin) for word in words if word.startswith(begin)), "")
+        if _POWER.fullmatch(power):
+            yield f"{which} power of two in {name}", int(power)
+
+
+def _words(value: Value) -> set[str]:
+    """What the record says of the elements; of a small integer input, which says it with its preview, the same."""
+    numbers = None if value.data or len(value.shape) > 1 else _numbers(value)
+    if not numbers:
+        return set(value.data)
+    largest = max(map(abs, numbers))
+    power = {f"2^{largest.bit_length() - 1}"} if largest else set[str]()
+    words = {"negative": min(numbers) < 0, "zero": 0 in numbers, "ties 0": len(set(numbers)) < len(numbers)}
+    return power | {word for word, holds in words.items() if holds}
+
+
+_POWER = re.compile(r"-?\d{1,5}")
+_TIES = re.compile(r"(ties|highest twice|lowest twice) (\d{1,2})")
+CONTAINED = {
+    "NaN": "NaN", "inf": "inf", "-inf": "-inf", "-0": "-0", "true": "a true value", "false": "a false value",
+    "negative": "a negative value", "zero": "a zero", "denormal": "a denormal", "half": "a fraction of one half",
+    "lowest": "the lowest value of its dtype", "highest": "the highest value of its dtype",
+}  # fmt: skip
+
+
+TIES = {"ties": "ties", "highest twice": "its largest value twice", "lowest twice": "its smallest value twice"}
+PAIRS = {"signs": "the signs differ", "equal": "the values are equal", "less": "the first is less",
+         "greater": "the first is greater"}  # fmt: skip
+
+
+def _of_any(inputs: Sequence[Value], outputs: Sequence[Value]) -> Iterator[tuple[str, Fact]]:
+    """Facts that operators share whatever their inputs are called."""
+    if any(0 in value.shape for value in inputs):
+        yield f"a size of {ANY} = 0", True
+    if any(1 in value.shape for value in inputs):
+        yield f"a size of {ANY} = 1", True
+    yield f"{ANY} has no dimensions", any(not value.shape for value in inputs)
+    yield f"{ANY} is an initializer", any(value.where == "initializer" for value in inputs)
+    yield "largest rank of the inputs", max((len(value.shape) for value in inputs), default=0)
+    if any(0 in value.shape for value in outputs):
+        yield "a size of an output = 0", True
+
+
+def _of_all_data(case: CaseFacts, axis: int | None) -> Iterator[tuple[str, Fact]]:
+    words = set[str]().union(*(value.data for value in case.values if value.where != "output"))
+    for word, phrase in (("NaN", "NaN"), ("denormal", "a denormal"), ("-0", "-0")):
+        if word in words:
+            yield f"{ANY} contains {phrase}", True
+    if words & {"inf", "-inf"}:
+        yield f"{ANY} contains an infinity", True
+    for value in case.values:
+        of_value = _words(value)
+        for kind, phrase in TIES.items():
+            if f"{kind} {axis}" in of_value:
+                yield from ((f"{name} has {phrase} along the axis", True) for name in _names(case, value))
+    yield from (
+        (f"in a pair of elements of the first two inputs {PAIRS[word]}", True) for word in case.pairs if word in PAIRS
+    )
+
+
+def _of_broadcast(inputs: Sequence[Value], outputs: Sequence[Value]) -> Iterator[tuple[str, Fact]]:
+    """How inputs and outputs stand to each other."""
+    if outputs:
+        for value in inputs:
+            yield f"rank of {value.name} < rank of the first output", len(value.shape) < len(outputs[0].shape)
+    if len(outputs) > 1:
+        yield "the outputs have one shape", len({value.shape for value in outputs}) == 1
+    if len(inputs) < 2 or not outputs:
+        return
+    result = outputs[0].shape
+    first, second = inputs[0].shape, inputs[1].shape
+    yield "the first two inputs have one shape", first == second
+    yield "the first two inputs have one rank", len(first) == len(second)
+    yield "the first input has the lower rank", len(first) < len(second)
+    yield "the second input has the lower rank", len(second) < len(first)
+    yield "the first input is broadcast", first != result
+    yield "the second input is broadcast", second != result

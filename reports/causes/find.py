@@ -1,0 +1,407 @@
+"""The causes of a run: cases of one candidate that are not right for one reason, found from their records alone.
+
+Failures are sorted by symptom. Of each symptom the search (see `condition`) looks for the shortest condition that
+separates the failing cases from the right ones, first across operators, then operator by operator, and again among the
+cases that it does not explain. A condition that several operators share is one cause. Expected deviations have a cause
+already, the reason that their expectation gives; for those the search finds the condition only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+
+from epcheck.conformance.records.record import Record
+from epcheck.conformance.records.terms import (
+    BOTH,
+    EXPECTED,
+    FAILURE,
+    FIXED,
+    FLAKY,
+    NOTED,
+    OK,
+    ORACLES_DISAGREE,
+    REFUSED,
+    UNPLACED,
+)
+from epcheck.reports.causes.cause import Cause, Causes
+from epcheck.reports.causes.condition import MARGIN, PURE, Condition, Mask, Term
+from epcheck.reports.causes.facts import FactReader
+from epcheck.reports.causes.rows import Row, Rows
+from epcheck.reports.causes.symptom import describe_patterns
+from epcheck.reports.dtypes import dtype_order
+
+WORST_FIRST = (FAILURE, FLAKY, FIXED, EXPECTED, NOTED)
+NOT_ALONE = (BOTH, ORACLES_DISAGREE)
+"""Blames of cases for which the baseline, or another oracle, answers as the candidate does."""
+SLACK = 10.0
+"""Bits by which a condition that operators share may be longer, for each of them, than its own."""
+SHARED_NAMES = ("dtype", "version", "type ", "dtype of ", "number of ", "domain")
+"""Beginnings of facts on which operators may agree by chance: faults of several operators are one only where their
+wrong elements have a pattern in common as well."""
+ABSORBED = 0.8
+"""Of the cases that no condition explains, the share that has to meet a shorter one to join its cause."""
+JOINED = 0.1
+"""Of the cases of a cause, how many more of the same operator and symptom join it that no condition explains."""
+WIDENED = 0.8
+"""Of the cases of one symptom, the share that the first condition has to explain where one term may explain all."""
+
+
+def find_causes(records: Iterable[Record]) -> Causes:
+    """The causes of what is not right. records: at least all that have an operator in common with a failing one."""
+    reader = FactReader()
+    by_target: dict[str, Rows] = defaultdict(lambda: Rows(reader))
+    for record in records:
+        by_target[record.candidate.target].add(record)
+    found = [
+        (cause, rows) for target, of_target in by_target.items() for cause, rows in _Search(target, of_target).causes()
+    ]
+    found.sort(key=lambda each: (WORST_FIRST.index(each[0].reading), each[0].shared, -each[0].cases, each[0].title))
+    of_case = {(cause.target, row.case_id): cause for cause, rows in found for row in rows}
+    return Causes(tuple(cause for cause, _ in found), of_case)
+
+
+@dataclass(slots=True)
+class _Found:
+    """A cause in the making: its rows, and the condition with the operators among whose cases it was found."""
+
+    rows: list[Row]
+    condition: Condition | None = None
+    nearest: Condition | None = None
+    shared: bool = False
+    remark: str = ""
+
+
+class _Search:
+    """The search for the causes of one candidate."""
+
+    def __init__(self, target: str, rows: Rows) -> None:
+        self._target = target
+        self._rows = rows
+
+    def causes(self) -> Iterator[tuple[Cause, list[Row]]]:
+        """Every cause with its rows."""
+        groups: dict[tuple[str, ...], list[Row]] = defaultdict(list)
+        for rows in self._rows.by_operator.values():
+            for row in rows:
+                if key := _group(row):
+                    groups[key].append(row)
+        for (reading, *_), rows in groups.items():
+            for found in self._explain(reading, rows):
+                yield self._build(reading, found), found.rows
+
+    def _explain(self, reading: str, rows: list[Row]) -> Iterator[_Found]:
+        if reading in (FIXED, NOTED):
+            yield _Found(rows, remark=rows[0].judged.remark)
+        elif reading == EXPECTED:
+            yield self._describe(rows)
+        else:
+            own = [row for row in rows if row.judged.blame not in NOT_ALONE]
+            found = list(self._separate(own))
+            rest = [row for row in rows if row.judged.blame in NOT_ALONE]
+            yield from found
+            for shared in self._separate(rest):
+                shared.shared = True
+                yield shared
+
+    def _describe(self, rows: list[Row]) -> _Found:
+        """The condition of cases that are known to have one cause."""
+        operators = sorted({row.operator for row in rows})
+        condition, _ = self._search(rows, operators)
+        return _Found(rows, condition and self._count(condition, rows, operators))
+
+    def _separate(self, rows: list[Row]) -> Iterator[_Found]:
+        """Rows of one kind of symptom, sorted into causes."""
+        rest, explained = list(rows), list[_Found]()
+        while len({row.operator for row in rest}) > 1 and (found := self._find_shared(rest)):
+            explained.append(found)
+            rest = _without(rest, found.rows)
+        unexplained: dict[str, _Found] = {}
+        for operator, of_operator in _by_operator(rest).items():
+            for found in self._separate_operator(operator, of_operator):
+                if found.condition is not None and found.condition.terms:
+                    explained.append(found)
+                elif found.condition is not None or not self._join(explained, operator, found.rows):
+                    self._join_details(unexplained, found)
+        yield from explained
+        yield from unexplained.values()
+
+    def _join(self, explained: list[_Found], operator: str, rows: list[Row]) -> bool:
+        """Whether the few cases of an operator that no condition explains joined the cause that most of its cases with
+        this symptom have: its condition is then not quite the fault's."""
+        own = [(sum(row.operator == operator for row in found.rows), found) for found in explained]
+        count, found = max(own, key=lambda each: each[0], default=(0, None))
+        is_told = any(row.status in (REFUSED, UNPLACED) for row in rows)
+        if found is None or found.condition is None or is_told or len(rows) > JOINED * count:
+            return False
+        found.rows += rows
+        found.condition = self._count(found.condition, found.rows, sorted({row.operator for row in found.rows}))
+        return True
+
+    def _join_details(self, known: dict[str, _Found], found: _Found) -> None:
+        """Sort cases of an operator that no condition explains by the details of their symptoms; known: detail -> its
+        cause. A message is one cause whichever operator it is of; wrong values are the operator's own."""
+        for row in found.rows:
+            is_told = row.status in (REFUSED, UNPLACED)
+            key = row.judged.symptom.detail if row.judged.symptom and is_told else row.operator
+            if key in known:
+                known[key].rows.append(row)
+            else:
+                known[key] = replace(found, rows=[row])
+
+    def _find_shared(self, rows: list[Row]) -> _Found | None:
+        """The condition that cases of several operators have in common, which says of each operator nearly as much as
+        its own best condition; None where there is none."""
+        by_operator = _by_operator(rows)
+        operators = sorted(by_operator)
+        best: tuple[int, float, Condition, list[Row]] | None = None
+        own = {operator: self._search(by_operator[operator], [operator]) for operator in operators}
+        pooled, _ = self._search(rows, operators)
+        tried = {
+            str(each): each for each in (pooled, *(condition for condition, _ in own.values())) if each and each.terms
+        }
+        for condition in tried.values():
+            joined: list[Row] = []
+            saved = 0.0
+            for operator in operators:
+                held, bits = self._evaluate(condition, by_operator[operator], operator)
+                if held and bits > 0 and bits >= own[operator][1] - SLACK:
+                    joined += held
+                    saved += bits
+            names = {row.operator for row in joined}
+            if len(names) > 1 and self._agree(condition, joined) and (best is None or (len(names), saved) > best[:2]):
+                best = len(names), saved, condition, joined
+        if best is None:
+            return None
+        *_, condition, joined = best
+        return _Found(joined, self._count(condition, joined, sorted({row.operator for row in joined})))
+
+    def _agree(self, condition: Condition, rows: list[Row]) -> bool:
+        """Whether cases of several operators have one cause: by what the condition is about, or by what is wrong."""
+        if any(not term.fact.startswith(SHARED_NAMES) for term in condition.terms):
+            return True
+        patterns = {
+            describe_patterns(row.judged.symptom for row in own if row.judged.symptom)
+            for own in _by_operator(rows).values()
+        }
+        return len(patterns) == 1 and patterns != {""}
+
+    def _separate_operator(self, operator: str, rows: list[Row]) -> list[_Found]:
+        """Rows of one operator: all together, or by the details of their symptoms, whichever says more."""
+        together, bits = self._decide(operator, rows)
+        details: dict[str, list[Row]] = defaultdict(list)
+        for row in rows:
+            details[row.judged.symptom.detail if row.judged.symptom else ""].append(row)
+        if len(details) == 1 or (len(together) == 1 and together[0].condition):
+            return together
+        apart = [self._decide(operator, of_detail) for of_detail in details.values()]
+        found = [each for of_detail, _ in apart for each in of_detail]
+        says_more = all(each.condition for each in found) and sum(saved for _, saved in apart) > bits
+        return found if says_more and len(found) <= len(together) else together
+
+    def _decide(self, operator: str, rows: list[Row]) -> tuple[list[_Found], float]:
+        """Conditions one after the other, each of the cases that those before it do not explain, and the bits that all
+        save; the last without a condition where none explains the rest."""
+        found: list[_Found] = []
+        rest, total = rows, 0.0
+        while rest:
+            condition, bits = self._search(rest, [operator])
+            if condition is None or (bits <= MARGIN and condition.terms):
+                found.append(_Found(rest, None, condition))
+                break
+            held, _ = self._evaluate(condition, rest, operator)
+            total += bits
+            found.append(_Found(held, condition))
+            rest = _without(rest, held)
+        return self._widen(operator, self._absorb(operator, found), rows), total
+
+    def _widen(self, operator: str, found: list[_Found], rows: list[Row]) -> list[_Found]:
+        """One cause instead of several where one term holds for all their cases: the conditions of a few of them then
+        say which cases show the fault, not which have it."""
+        if len(found) < 2 or found[0].condition is None or len(found[0].rows) < WIDENED * len(rows):
+            return found
+        cases, table, everything = self._rows.cases([operator])
+        showing, right = _masks(rows, everything)
+        place = cases.widest(showing, right, table.mask(found[0].condition.terms))
+        if place is None:
+            return found
+        return [_Found(rows, _counted([cases.terms[place]], cases.masks[place], showing, right))]
+
+    def _absorb(self, operator: str, found: list[_Found]) -> list[_Found]:
+        """The causes, where cases that no condition explains join a cause whose condition they meet but for a term:
+        that term says which cases show the fault, not which have it."""
+        if not found or found[-1].condition is not None:
+            return found
+        left, others = found[-1], found[:-1]
+        for cause in others:
+            assert cause.condition is not None
+            parts = [
+                terms
+                for count in range(len(cause.condition.terms) - 1, 0, -1)
+                for terms in combinations(cause.condition.terms, count)
+            ]
+            for terms in parts:
+                shorter = self._count(replace(cause.condition, terms=terms), cause.rows, [operator])
+                held, _ = self._evaluate(shorter, left.rows, operator)
+                if len(held) >= ABSORBED * len(left.rows) and shorter.showing >= PURE * shorter.cases:
+                    cause.rows += held
+                    cause.condition = self._count(shorter, cause.rows, [operator])
+                    left.rows = _without(left.rows, held)
+                    return [*others, left] if left.rows else others
+        return found
+
+    def _search(self, rows: list[Row], operators: list[str]) -> tuple[Condition | None, float]:
+        """The shortest condition of the rows among the right cases of the operators, and the bits that it saves."""
+        cases, _, everything = self._rows.cases(operators)
+        showing, right = _masks(rows, everything)
+        if not right.any():
+            return Condition((), int(showing.sum()), int(showing.sum()), 0, 0), 0.0
+        places, bits = cases.search(showing, right)
+        if not places:
+            return None, 0.0
+        return _counted([cases.terms[place] for place in places], cases.mask(places), showing, right), bits
+
+    def _evaluate(self, condition: Condition, rows: list[Row], operator: str) -> tuple[list[Row], float]:
+        """Those of an operator's rows for which the condition holds, and the bits that it saves there."""
+        cases, table, everything = self._rows.cases([operator])
+        showing, right = _masks(rows, everything)
+        mask = table.mask(condition.terms)
+        ids = {id(row) for row, holds in zip(everything, mask, strict=True) if holds}
+        return [row for row in rows if id(row) in ids], cases.saved(mask, showing, right)
+
+    def _count(self, condition: Condition, rows: list[Row], operators: list[str]) -> Condition:
+        """The condition with the numbers of cases of these operators."""
+        numbers = np.zeros(4, int)
+        for operator in operators:
+            _, table, everything = self._rows.cases([operator])
+            counted = _counted(list(condition.terms), table.mask(condition.terms), *_masks(rows, everything))
+            numbers += counted.cases, counted.showing, counted.others, counted.missed
+        return Condition(condition.terms, *numbers.tolist())
+
+    def _build(self, reading: str, found: _Found) -> Cause:
+        rows, condition = found.rows, found.condition
+        smallest = min(rows, key=lambda row: (row.size, row.case_id))
+        first = rows[0].judged
+        text, link = found.remark or _describe_symptom(rows), ""
+        if first.expected and reading == EXPECTED:
+            text, link = first.expected
+        words = "" if condition is None else str(condition)
+        operators = Counter(row.operator for row in rows)
+        place = next((row.judged.place for row in rows if row.judged.place), "")
+        return Cause(
+            key=_key(self._target, reading, text, words if reading in (FAILURE, FLAKY) else "", *sorted(operators)),
+            target=self._target,
+            reading=reading,
+            text=text,
+            condition="" if words == "always" else words,
+            evidence=_describe_evidence(found),
+            place=place,
+            link=link,
+            statuses=_counts(row.status for row in rows),
+            blames=_counts(row.judged.blame for row in rows),
+            below=_counts(row.judged.below for row in rows if row.judged.below),
+            operators=tuple(name for name, _ in operators.most_common()),
+            dtypes=tuple(sorted({row.judged.dtype for row in rows}, key=dtype_order)),
+            smallest=smallest.case_id,
+            repro=smallest.judged.repro,
+            right=self._find_nearest(smallest),
+            cases=len(rows),
+            shared=found.shared,
+            terms=condition.terms if condition else (),
+        )
+
+    def _find_nearest(self, failing: Row) -> str:
+        """The right case of the same operator that differs from a failing one in the fewest facts."""
+        _, table, everything = self._rows.cases([failing.operator])
+        rows = [row for row in everything if row.is_right and not row.judged.remark]
+        differences = table.count_differences(failing.number, [row.number for row in rows])
+        keys = [(count, row.size, row.case_id) for count, row in zip(differences, rows, strict=True)]
+        return min(keys)[-1] if keys else ""
+
+
+def _group(row: Row) -> tuple[str, ...]:
+    """What rows have in common that may have one cause; empty where nothing is to be said."""
+    reading = row.judged.reading
+    if reading == OK:
+        return ()
+    if reading == EXPECTED and row.judged.expected:
+        return reading, row.judged.expected[0]
+    if row.judged.symptom is None:
+        return reading, row.judged.remark or (row.judged.expected or ("an expectation that no longer fails",))[0]
+    return reading, row.judged.symptom.family
+
+
+def _masks(rows: Iterable[Row], everything: Sequence[Row]) -> tuple[Mask, Mask]:
+    """Which of all cases are meant, and which are right."""
+    meant = {id(row) for row in rows}
+    showing = np.array([id(row) in meant for row in everything], bool)
+    right = np.array([row.is_right for row in everything], bool)
+    return showing, right & ~showing
+
+
+def _by_operator(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    by_operator: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_operator[row.operator].append(row)
+    return by_operator
+
+
+def _without(rows: list[Row], others: Iterable[Row]) -> list[Row]:
+    taken = {id(row) for row in others}
+    return [row for row in rows if id(row) not in taken]
+
+
+def _counted(terms: list[Term], mask: Mask, showing: Mask, right: Mask) -> Condition:
+    looked = showing | right
+    return Condition(
+        tuple(terms),
+        int((mask & looked).sum()),
+        int((mask & showing).sum()),
+        int((~mask & looked).sum()),
+        int((~mask & showing).sum()),
+    )
+
+
+def _counts(words: Iterable[str]) -> dict[str, int]:
+    return dict(Counter(words).most_common())
+
+
+def _describe_symptom(rows: Sequence[Row]) -> str:
+    """The symptom of most rows in words, with what nearly all have in common."""
+    symptoms = [row.judged.symptom for row in rows if row.judged.symptom is not None]
+    if not symptoms:
+        return rows[0].judged.remark
+    kind = Counter(symptom.kind for symptom in symptoms).most_common(1)[0][0]
+    of_kind = [symptom for symptom in symptoms if symptom.kind == kind]
+    ends = list(dict.fromkeys(symptom.end for symptom in of_kind if symptom.end))
+    if ends:
+        return f"{kind} ({', '.join(ends)})"
+    detail = Counter(symptom.detail for symptom in of_kind).most_common(1)[0][0]
+    return ": ".join(filter(None, (kind, describe_patterns(of_kind) or detail)))
+
+
+def _describe_evidence(found: _Found) -> str:
+    """`684 of 684 cases where it holds, 0 of 1,228 others`."""
+    condition = found.condition
+    if condition is not None:
+        if not condition.terms:
+            return f"all {condition.cases:,} cases" if condition.cases == len(found.rows) else ""
+        return (f"{condition.showing:,} of {condition.cases:,} cases where it holds, {condition.missed:,} of "
+                f"{condition.others:,} others")  # fmt: skip
+    if found.remark:
+        return ""
+    if found.nearest is not None and found.nearest.showing > 1:
+        near = found.nearest
+        return (f"no condition separates the cases; the nearest is: {near} ({near.showing:,} of {near.cases:,} cases "
+                f"where it holds, {near.missed:,} of {near.others:,} others)")  # fmt: skip
+    return "no condition separates the cases"
+
+
+def _key(*parts: str) -> str:
+    """A short name for what these words tell apart, the same in every run."""
+    return hashlib.sha256("\x1f".join(parts).encode("utf-8", "backslashreplace")).hexdigest()[:10]

@@ -1,0 +1,133 @@
+"""What the search for causes keeps of the records of a run: little of each, and the facts of cases in common parts."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from epcheck.conformance.records.record import Record
+from epcheck.conformance.records.terms import EXPECTED, FAILURE, FLAKY, OK, PASS
+from epcheck.reports.causes.condition import Cases, FactTable
+from epcheck.reports.causes.facts import FactReader
+from epcheck.reports.causes.symptom import Symptom, describe_remark, symptom_of
+from epcheck.reports.runtime_message import SOURCE_LINE
+
+WEIGHT = 0.4
+"""A sample's cases in n dtypes, versions and bindings count as n to the power of 1 - WEIGHT."""
+
+TABLES = 8
+"""Tables of facts that are kept at a time."""
+
+MOST_CASES = 2000
+"""Cases of several operators in one table, whose memory grows with them."""
+
+WRONG = (FAILURE, FLAKY, EXPECTED)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What is kept of a record of which something is to be said.
+
+    symptom: of a candidate that is wrong; remark: else, in words. below: what DirectML itself says of the case. place:
+    DirectML's operator, where its provider ran the node.
+    """
+
+    reading: str = OK
+    blame: str = ""
+    dtype: str = ""
+    symptom: Symptom | None = None
+    remark: str = ""
+    below: str = ""
+    repro: str = ""
+    expected: tuple[str, str] | None = None
+    place: str = ""
+
+
+RIGHT = Judged()
+"""Of all records of which nothing is to be said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What is kept of a record. number: its place among those of its operator. size: elements of inputs and outputs."""
+
+    number: int
+    operator: str
+    case_id: str
+    sample: str
+    status: str
+    size: int
+    judged: Judged
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the case shows that the candidate is right."""
+        return self.status == PASS and self.judged.symptom is None
+
+
+class Rows:
+    """The records of one candidate by operator, and the facts of their cases."""
+
+    def __init__(self, reader: FactReader) -> None:
+        self.by_operator: dict[str, list[Row]] = defaultdict(list)
+        self._reader = reader
+        self._facts: dict[str, list[tuple[int, ...]]] = defaultdict(list)
+        self._tables: dict[tuple[str, ...], tuple[Cases, FactTable, list[Row]]] = {}
+
+    def add(self, record: Record) -> None:
+        case, operator = record.case, record.case.operator_key
+        rows = self.by_operator[operator]
+        size = sum(math.prod(value.shape) for value in case.values)
+        rows.append(Row(len(rows), operator, case.case_id, case.sample, record.status, size, _keep(record)))
+        self._facts[operator].append(self._reader.read(case))
+
+    def cases(self, operators: Sequence[str]) -> tuple[Cases, FactTable, list[Row]]:
+        """The cases of some operators, their facts, and their rows in the same order. Of several operators that have
+        more than MOST_CASES together, as many right cases are left out as need be, evenly."""
+        key = tuple(operators)
+        if key not in self._tables:
+            if len(self._tables) >= TABLES:
+                del self._tables[next(iter(self._tables))]
+            rows = [row for operator in key for row in self.by_operator[operator]]
+            rows = _thin_out(rows) if len(key) > 1 else rows
+            table = FactTable(self._reader, [self._facts[row.operator][row.number] for row in rows])
+            self._tables[key] = Cases(table, _weigh(rows)), table, rows
+        return self._tables[key]
+
+
+def _keep(record: Record) -> Judged:
+    case, opinion, expectation = record.case, record.candidate, record.expectation
+    is_wrong = record.reading in WRONG
+    remark = "" if is_wrong else describe_remark(record)
+    if not is_wrong and not remark and expectation is None:
+        return RIGHT
+    on_directml = any(provider == "DmlExecutionProvider" for provider, _ in opinion.assignment or ())
+    return Judged(
+        record.reading,
+        record.blame,
+        case.dtype,
+        symptom_of(record) if is_wrong else None,
+        remark,
+        record.direct.blame if record.direct else "",
+        case.repro,
+        (expectation.reason, expectation.link) if expectation else None,
+        case.directml.name if on_directml and case.directml and not SOURCE_LINE.search(opinion.message) else "",
+    )
+
+
+def _thin_out(rows: list[Row]) -> list[Row]:
+    """The rows, at most MOST_CASES unless more are wrong: of the right ones every nth."""
+    wrong = sum(not row.is_right for row in rows)
+    step = math.ceil((len(rows) - wrong) / max(1, MOST_CASES - wrong))
+    return [row for number, row in enumerate(rows) if not row.is_right or number % step == 0]
+
+
+def _weigh(rows: Sequence[Row]) -> Any:
+    """What each case counts: the cases of one sample differ in dtype, version and binding only."""
+    same = Counter((row.operator, row.sample, row.is_right) for row in rows)
+    return np.array([same[row.operator, row.sample, row.is_right] ** -WEIGHT for row in rows], np.float32)
