@@ -102,8 +102,8 @@ def _groups(difference: Difference, kind: str, most: int, words: Wording) -> Ite
     for group in groups[:most]:
         yield text(
             (words.names[group.kind], COLOURS.get(group.kind, "bold")),
-            f" {group.operator} {group.sample} ({format_count(len(group.case_ids))}, "
-            f"{format_change(group, words.between)}, blame: {group.blame or 'nobody'}): {cut(group.reason, REASON)}",
+            f" {group.operator}{'' if group.cause else ' ' + group.sample} ({format_count(len(group.case_ids))}, "
+            f"{format_change(group, words.between)}, blame: {group.blame or 'nobody'}): {cut(group.why, REASON)}",
         )
         if group.kind in (REGRESSION, FLAPPING):
             yield text(f"  reproduce: {repro_command(group.case_ids[0])}")

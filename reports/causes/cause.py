@@ -54,6 +54,11 @@ class Cause:
         """The condition and the symptom in one line."""
         return f"{self.condition}: {self.text}" if self.condition else self.text
 
+    @property
+    def full_title(self) -> str:
+        """The title, with DirectML's operator where there is one."""
+        return " · ".join(filter(None, (self.title, self.place)))
+
 
 @dataclass(frozen=True)
 class Causes:

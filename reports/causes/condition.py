@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -113,10 +114,11 @@ class Cases:
         self.weights = weights
         chosen: dict[bytes, tuple[float, Term, Mask]] = {}
         for term, mask in table.terms():
-            if mask.all() or not mask.any():
+            count = np.count_nonzero(mask)
+            if not count or count == len(mask):
                 continue
             key, cost = np.packbits(mask).tobytes(), _cost(term)
-            if key not in chosen or (cost, str(term)) < (chosen[key][0], str(chosen[key][1])):
+            if key not in chosen or (cost, term.fact) < (chosen[key][0], chosen[key][1].fact):
                 chosen[key] = cost, term, mask
         ordered = sorted(chosen.values(), key=lambda entry: (entry[0], str(entry[1])))
         self.terms = tuple(term for _, term, _ in ordered)
@@ -204,15 +206,21 @@ _PREFERRED = (
 """Beginning of a fact's name -> bits that a condition about it costs more than one about an attribute."""
 
 
+@cache
+def _cost_of_fact(fact: str) -> float:
+    cost = next((bits for begin, bits in _PREFERRED if fact.startswith(begin)), 0.5)
+    if "output" in fact and not fact.startswith("output"):
+        cost += 1.0
+    if "initializer" in fact:
+        cost += 2.0
+    if "the first output" in fact or "the first input" in fact or "any input" in fact:
+        cost += 0.25
+    return cost
+
+
 def _cost(term: Term) -> float:
     """Bits: of terms that hold for the same cases the one that a reader expects comes first."""
-    cost = next((bits for begin, bits in _PREFERRED if term.fact.startswith(begin)), 0.5)
-    if "output" in term.fact and not term.fact.startswith("output"):
-        cost += 1.0
-    if "initializer" in term.fact:
-        cost += 2.0
-    if "the first output" in term.fact or "the first input" in term.fact or "any input" in term.fact:
-        cost += 0.25
+    cost = _cost_of_fact(term.fact)
     if isinstance(term.value, bool):
         return cost + (0.0 if term.value else 1.0)
     return cost + {"=": 0.0, ">=": 1.0, "<": 1.0, "!=": 1.5}[term.operator]

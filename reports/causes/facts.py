@@ -90,7 +90,7 @@ def _parts(case: CaseFacts) -> Iterator[_Part]:
     """What the facts of a case are made of: all that a part depends on, and how it is made."""
     yield (case.dtype, case.since_version, case.domain, *case.types.items()), partial(_of_types, case)
     inputs = tuple(value for value in case.values if value.where != "output")
-    shapes = tuple((v.name, v.where, v.shape, "" if _numbers(v) is None else v.preview) for v in case.values)
+    shapes = tuple((v.name, v.where, v.shape, v.preview if "int" in v.dtype else "") for v in case.values)
     yield (case.operator, str(case.attributes), str(case.defaults), case.beside, shapes), partial(_of_node, case)
     axis = _axis({**(case.defaults or {}), **case.attributes}, len(inputs[0].shape)) if inputs else None
     yield (axis, case.pairs, *((v.data, v.preview) for v in case.values)), partial(_of_all_data, case, axis)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -52,10 +52,25 @@ WIDENED = 0.8
 """Of the cases of one symptom, the share that the first condition has to explain where one term may explain all."""
 
 
-def find_causes(records: Iterable[Record]) -> Causes:
-    """The causes of what is not right. records: at least all that have an operator in common with a failing one."""
+def find_explained(records: Iterable[Record]) -> tuple[frozenset[str], frozenset[str]]:
+    """The operators that have failures, and others that have expected deviations whose condition is worth a search: of
+    a single sample nothing is known but that one. records: at least all failures and expected deviations."""
+    samples: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    failing = set[str]()
+    for record in records:
+        if record.reading in (FAILURE, FLAKY):
+            failing.add(record.case.operator_key)
+        elif record.reading == EXPECTED and record.expectation is not None:
+            samples[record.expectation.reason].add((record.case.operator_key, record.case.sample))
+    expected = {operator for each in samples.values() if len(each) > 1 for operator, _ in each}
+    return frozenset(failing), frozenset(expected - failing)
+
+
+def find_causes(records: Iterable[Record], explained: Container[str] | None = None) -> Causes:
+    """The causes of what is not right. records: all of the operators that are explained, and whatever else is not
+    right. explained: the operators for which conditions are looked for; None for all."""
     reader = FactReader()
-    by_target: dict[str, Rows] = defaultdict(lambda: Rows(reader))
+    by_target: dict[str, Rows] = defaultdict(lambda: Rows(reader, explained))
     for record in records:
         by_target[record.candidate.target].add(record)
     found = [
@@ -112,6 +127,8 @@ class _Search:
     def _describe(self, rows: list[Row]) -> _Found:
         """The condition of cases that are known to have one cause."""
         operators = sorted({row.operator for row in rows})
+        if len({(row.operator, row.sample) for row in rows}) < 2 or not all(map(self._rows.has_facts, operators)):
+            return _Found(rows)
         condition, _ = self._search(rows, operators)
         return _Found(rows, condition and self._count(condition, rows, operators))
 
@@ -309,7 +326,7 @@ class _Search:
             dtypes=tuple(sorted({row.judged.dtype for row in rows}, key=dtype_order)),
             smallest=smallest.case_id,
             repro=smallest.judged.repro,
-            right=self._find_nearest(smallest),
+            right=self._find_nearest(smallest) if reading in (FAILURE, FLAKY) else "",
             cases=len(rows),
             shared=found.shared,
             terms=condition.terms if condition else (),

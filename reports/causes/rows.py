@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,7 +73,9 @@ class Row:
 class Rows:
     """The records of one candidate by operator, and the facts of their cases."""
 
-    def __init__(self, reader: FactReader) -> None:
+    def __init__(self, reader: FactReader, explained: Container[str] | None = None) -> None:
+        """explained: the operators of which facts are read; None for all."""
+        self._explained = explained
         self.by_operator: dict[str, list[Row]] = defaultdict(list)
         self._reader = reader
         self._facts: dict[str, list[tuple[int, ...]]] = defaultdict(list)
@@ -84,7 +86,12 @@ class Rows:
         rows = self.by_operator[operator]
         size = sum(math.prod(value.shape) for value in case.values)
         rows.append(Row(len(rows), operator, case.case_id, case.sample, record.status, size, _keep(record)))
-        self._facts[operator].append(self._reader.read(case))
+        if self.has_facts(operator):
+            self._facts[operator].append(self._reader.read(case))
+
+    def has_facts(self, operator: str) -> bool:
+        """Whether a condition can be looked for among the cases of an operator."""
+        return self._explained is None or operator in self._explained
 
     def cases(self, operators: Sequence[str]) -> tuple[Cases, FactTable, list[Row]]:
         """The cases of some operators, their facts, and their rows in the same order. Of several operators that have

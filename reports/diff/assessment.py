@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from epcheck.conformance.records.terms import FAILURE
-from epcheck.reports.diff.classification import APPEARED, KINDS, OTHERWISE, REGRESSION, REPAIRED, TOLERATED
+from epcheck.reports.diff.classification import APPEARED, KINDS, OTHERWISE, REGRESSION, REPAIRED, STILL, TOLERATED
 from epcheck.reports.diff.difference import ComparedSummary, Difference, Group
 from epcheck.reports.diff.wording import Sides, describe_differing, wording
 from epcheck.reports.runs.fingerprint import describe_changes
@@ -121,8 +121,16 @@ def _worse(difference: Difference, regressions: int) -> str:
     for group in groups:
         blamed[group.blame or "nobody"] += len(group.case_ids)
     blame = ", ".join(f"{who} {count:,}" if len(blamed) > 1 else who for who, count in blamed.most_common())
-    grouped = f" in {len(groups)} groups" if len(groups) > 1 else ""
-    return f"Worse: {_count(regressions, 'new failure')}{grouped} (blame: {blame})."
+    known = {group.cause for group in difference.of(STILL) if group.cause}
+    new = [group for group in groups if group.cause not in known]
+    causes = [_count(len(new), "new cause")] * bool(new)
+    causes += [f"{_count(len(groups) - len(new), 'cause')} that had failures before"] * (len(new) < len(groups))
+    largest = max(new or groups, key=lambda group: len(group.case_ids))
+    which = "the largest: " if len(groups) > 1 else ""
+    return (
+        f"Worse: {_count(regressions, 'new failure')} of {' and '.join(causes)} (blame: {blame}); {which}"
+        f"{largest.operator}, {largest.why.rstrip('.')}."
+    )
 
 
 def _beside(difference: Difference) -> str:

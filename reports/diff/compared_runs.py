@@ -12,13 +12,14 @@ from epcheck.conformance.records.case_facts import qualified_name
 from epcheck.conformance.records.run import Run
 from epcheck.reports.diff.difference import ComparedRun
 from epcheck.reports.diff.row import Row, placement_of
+from epcheck.reports.runs.causes import find_causes_of_run
 from epcheck.reports.runs.run_folder import OUTCOMES, StoreError, read_records, read_run
 from epcheck.reports.store.query import query
 from epcheck.reports.store.run_file import StoredRun, read_file
 
 COLUMNS = (
     "case_id", "domain", "operator", "since_version", "dtype", "sample", "status", "blame", "reading", "reason",
-    "create_s", "run_s", "ulp_max", "assignment",
+    "create_s", "run_s", "ulp_max", "assignment", "cause",
 )  # fmt: skip
 
 
@@ -56,7 +57,13 @@ def read_compared_run(path: Path, target: str, run: Run) -> ComparedRun:
     """
     if stored := _stored(path, run):
         return ComparedRun(run, target, tuple(_rows_of_file(stored, target)))
-    return ComparedRun(run, target, tuple(Row.of(r) for r in read_records(path) if r.candidate.target == target))
+    causes = find_causes_of_run(path).of_case
+    rows = (
+        Row.of(record, cause.full_title if (cause := causes.get((target, record.case_id))) else None)
+        for record in read_records(path)
+        if record.candidate.target == target
+    )
+    return ComparedRun(run, target, tuple(rows))
 
 
 def _stored(path: Path, run: Run) -> StoredRun | None:

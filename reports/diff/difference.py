@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from epcheck.conformance.records.run import Run
-from epcheck.conformance.records.terms import FAILURE, PASS
+from epcheck.conformance.records.terms import FAILING, FAILURE, PASS
 from epcheck.reports.diff import drift
 from epcheck.reports.diff.classification import APPEARED, KINDS, VANISHED, classify
 from epcheck.reports.diff.drift import AccuracyDrift, PlacementChange, SpeedDrift
@@ -48,17 +49,18 @@ class ComparedSummary:
 
 @dataclass(frozen=True)
 class Group:
-    """Cases of one operator that changed in the same way. Cases that only one run has, and that do not fail, are one
-    group for each operator.
+    """Cases that changed in the same way: failing ones for one cause, others of one operator. Cases that only one run
+    has, and that do not fail, are one group for each operator.
 
-    kind: one of KINDS. sample: their common name, `*` for the numbers in it. older, newer: statuses, empty where a run
-    does not have the cases, as is older_reading. reading, blame, reason: of the newer run's first case, of the older's
-    where the newer does not have it. key: the same in every comparison.
+    kind: one of KINDS. operators: with the number of their cases, those with the most first. sample: their common name,
+    `*` for the numbers in it. older, newer: statuses, empty where a run does not have the cases, as is older_reading.
+    reading, blame, reason: of the newer run's first case, of the older's where the newer does not have it. cause: its
+    title; of fixed cases, of what they had. key: the same in every comparison.
     """
 
     key: str
     kind: str
-    operator: str
+    operators: Mapping[str, int]
     sample: str
     older: str
     newer: str
@@ -69,6 +71,18 @@ class Group:
     versions: tuple[int, ...]
     dtypes: tuple[str, ...]
     case_ids: tuple[str, ...]
+    cause: str = ""
+
+    @property
+    def operator(self) -> str:
+        """The operators, the first three by name."""
+        names = list(self.operators)
+        return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+    @property
+    def why(self) -> str:
+        """The cause, or the reason of the first case where there is none."""
+        return self.cause or self.reason
 
 
 @dataclass(frozen=True)
@@ -148,6 +162,8 @@ class GroupBuilder:
     kind: str
     older: Row | None
     newer: Row | None
+    cause: str
+    operators: Counter[str] = field(default_factory=Counter)
     samples: set[str] = field(default_factory=set)
     versions: set[int] = field(default_factory=set)
     dtypes: set[str] = field(default_factory=set)
@@ -161,9 +177,13 @@ class GroupBuilder:
         what = [shown.operator, *steps, shown.blame]
         whole_operator = kind in (APPEARED, VANISHED) and shown.reading != FAILURE
         how = [] if whole_operator else [sample_stem(shown.sample), reason_stem(shown.reason)]
-        return cls(group_key(kind, *what, *how), kind, older, newer)
+        cause = next((row.cause for row in (newer, older) if row and row.cause and row.reading in FAILING), "")
+        if cause and not whole_operator:
+            return cls(group_key(kind, cause), kind, older, newer, cause)
+        return cls(group_key(kind, *what, *how), kind, older, newer, "")
 
     def add(self, row: Row) -> None:
+        self.operators[row.operator] += 1
         self.samples.add(sample_stem(row.sample))
         self.versions.add(row.since_version)
         self.dtypes.add(row.dtype)
@@ -175,7 +195,7 @@ class GroupBuilder:
         return Group(
             key=self.key,
             kind=self.kind,
-            operator=shown.operator,
+            operators=dict(self.operators.most_common()),
             sample=sample_stem(shown.sample) if len(self.samples) == 1 else "*",
             older=self.older.status if self.older else "",
             newer=self.newer.status if self.newer else "",
@@ -186,6 +206,7 @@ class GroupBuilder:
             versions=tuple(sorted(self.versions)),
             dtypes=tuple(sorted(self.dtypes, key=dtype_order)),
             case_ids=tuple(self.case_ids),
+            cause=self.cause,
         )
 
 

@@ -11,7 +11,7 @@ from epcheck.reports.diff.assessment import Assessment
 from epcheck.reports.faults import formats
 from epcheck.reports.faults.fault_search import FaultSearch
 
-DIFFERENCE_SCHEMA = 2
+DIFFERENCE_SCHEMA = 3
 
 
 def document(assessments: Sequence[Assessment], searches: Sequence[FaultSearch] = ()) -> bytes:

@@ -25,9 +25,9 @@ def junit(assessments: Sequence[Assessment], searches: Sequence[FaultSearch] = (
     """A new failure is a `failure`, or an `error` where the process crashed or did not answer; a target that did not
     run to its end is an `error`. What is not run, flaky or still failing is `skipped`, with its reason.
 
-    A testcase has its samples' name, the same every night whatever becomes of them, so that a CI system has a history
-    of it; a second group of the same samples has its key as well. Jenkins' schema (junit-10.xsd of its xUnit plugin)
-    has no `skipped` for all suites together.
+    A testcase has its cause's name, or that of its samples, the same every night whatever becomes of them, so that a CI
+    system has a history of it; a second group of the same name has its key as well. Jenkins' schema (junit-10.xsd of
+    its xUnit plugin) has no `skipped` for all suites together.
     """
     root = Element("testsuites", name="epcheck, compared")
     for assessment in assessments:
@@ -48,9 +48,10 @@ def _testcases(assessment: Assessment) -> Iterator[Element]:
     yield whole
     named: set[tuple[str, str]] = set()
     for group in assessment.difference.groups if assessment.difference else ():
-        again = (group.operator, group.sample) in named
-        named.add((group.operator, group.sample))
-        name = f"{group.sample} ({group.key})" if again else group.sample
+        name = group.cause or group.sample
+        again = (group.operator, name) in named
+        named.add((group.operator, name))
+        name = f"{name} ({group.key})" if again else name
         yield _testcase(group, name, wording(assessment.difference.sides if assessment.difference else None))
 
 
@@ -61,7 +62,7 @@ def _testcase(group: Group, name: str, words: Wording) -> Element:
         tag = "error" if group.newer in (CRASH, TIMEOUT) else "failure"
     if tag:
         change = format_change(group, words.between)
-        what = f"{change}, {format_count(len(group.case_ids))}: {group.reason}"
+        what = f"{change}, {format_count(len(group.case_ids))}: {group.why}"
         element = SubElement(testcase, tag, type=visible(words.names[group.kind]), message=visible(what))
         element.text = visible(_details(group))
     return testcase

@@ -95,12 +95,12 @@ def _groups(kind: str, groups: Sequence[Group], words: Wording) -> Iterator[str]
             f"{len(group.case_ids):,}",
             format_change(group, words.between),
             group.blame or "nobody",
-            _short(group.reason),
+            _short(group.why),
             group.case_ids[0],
         )
         for group in groups
     ]
-    head = ("operator", "sample", "cases", "status", "blame", "reason", "for example")
+    head = ("operator", "sample", "cases", "status", "blame", "why", "for example")
     total = format_count(sum(len(group.case_ids) for group in groups))
     yield from _section(f"{words.names[kind]}: {total}, {words.meanings[kind]}", head, rows)
 

@@ -75,8 +75,8 @@ def by_operator(difference: Difference) -> Chart | None:
     """How many cases of each operator broke, still fail or were fixed; None where none did."""
     counts: dict[str, dict[str, int]] = {}
     for group in difference.of(*CHARTED):
-        of_operator = counts.setdefault(group.operator, dict.fromkeys(CHARTED, 0))
-        of_operator[group.kind] += len(group.case_ids)
+        for operator, count in group.operators.items():
+            counts.setdefault(operator, dict.fromkeys(CHARTED, 0))[group.kind] += count
     if not counts:
         return None
     names = wording(difference.sides).names

@@ -14,7 +14,7 @@ class Row(NamedTuple):
 
     operator: the key, `com.microsoft::Gelu`. create_s, run_s: seconds of the candidate, None where it did not come so
     far. ulp_max: the worst element of the candidate's outputs in ULP, None where nothing has a bound in ULP.
-    placement: what `placement_of` says.
+    placement: what `placement_of` says. cause: the title of its cause, None where nothing is to be said.
     """
 
     case_id: str
@@ -30,10 +30,11 @@ class Row(NamedTuple):
     run_s: float | None = None
     ulp_max: float | None = None
     placement: str | None = None
+    cause: str | None = None
 
     @classmethod
-    def of(cls, record: Record) -> Self:
-        """The row of a record."""
+    def of(cls, record: Record, cause: str | None = None) -> Self:
+        """The row of a record. cause: the title of its cause."""
         case, candidate = record.case, record.candidate
         accuracy = accuracy_of(case, candidate)
         return cls(
@@ -50,6 +51,7 @@ class Row(NamedTuple):
             run_s=candidate.run_s,
             ulp_max=None if accuracy is None else accuracy.max_ulp,
             placement=placement_of(candidate.assignment),
+            cause=cause,
         )
 
 

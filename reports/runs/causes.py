@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
 from pathlib import Path
 
-from epcheck.conformance.records.record import Record
 from epcheck.reports.causes.cause import Causes
-from epcheck.reports.causes.find import find_causes
-from epcheck.reports.runs.run_folder import JOURNAL, StoreError, read_records
+from epcheck.reports.causes.find import find_causes, find_explained
+from epcheck.reports.runs.run_folder import read_records
 
-_RIGHT = b'"reading":"ok"'
-"""What is in a line of a journal where nothing is to be said of its record: in a text the quotes are escaped."""
+RIGHT = b'"reading":"ok"'
+"""What is in a line of a journal where nothing is to be said of its record; in a text the quotes are escaped."""
+
+WRONG = tuple(b'"reading":"%b"' % reading for reading in (b"failure", b"flaky", b"expected"))
+
+SAMPLED = 200
+"""Right cases of an operator that are looked at where it has expected deviations only, at most about."""
 
 _OPERATOR = b'"operator":"'
 
@@ -19,21 +23,36 @@ _OPERATOR = b'"operator":"'
 def find_causes_of_run(folder: Path) -> Causes:
     """The causes of a run in its folder. Raises StoreError, as `read_records`.
 
-    The journal is read twice: of an operator whose cases are all right, no record is needed.
+    The journal is read twice, since most records are right: of those, the second time decodes all that are of an
+    operator with failures, a sample of those with expected deviations, and none of another.
     """
-    try:
-        with (folder / JOURNAL).open("rb") as journal:
-            operators = frozenset(_operator(line) for line in journal if _RIGHT not in line)
-    except OSError as error:
-        raise StoreError(f"{folder / JOURNAL}: cannot read ({error.strerror or error})") from error
-    return find_causes(_records_of(folder, operators)) if operators else Causes()
+    cases: Counter[bytes] = Counter()
+
+    def is_wrong(line: bytes) -> bool:
+        cases[_operator(line)] += 1
+        return any(reading in line for reading in WRONG)
+
+    failing, expected = find_explained(read_records(folder, is_wrong))
+    steps = {_name(operator): 1 for operator in failing}
+    steps = {_name(operator): 1 + cases[_name(operator)] // SAMPLED for operator in expected} | steps
+    seen: Counter[bytes] = Counter()
+
+    def is_wanted(line: bytes) -> bool:
+        if RIGHT not in line:
+            return True
+        operator = _operator(line)
+        seen[operator] += 1
+        return operator in steps and seen[operator] % steps[operator] == 0
+
+    return find_causes(read_records(folder, is_wanted), failing | expected)
 
 
-def _records_of(folder: Path, operators: frozenset[bytes]) -> Iterator[Record]:
-    return read_records(folder, lambda line: _operator(line) in operators)
+def _name(operator: str) -> bytes:
+    """A qualified name without its domain, as a line has it."""
+    return operator.rpartition("::")[2].encode("ascii", "backslashreplace")
 
 
 def _operator(line: bytes) -> bytes:
-    """The text of the first field `operator` of a line, which is a name without its domain."""
+    """The text of the first field `operator` of a line: a name without its domain."""
     start = line.find(_OPERATOR) + len(_OPERATOR)
     return line[start : line.find(b'"', start)]

@@ -170,7 +170,7 @@ class Outcomes:
         record = entry.record
         line = None if record.reading == OK else entry.line.decode("ascii")
         row = [self._run.run_id, *(get(record) for _, _, get in _COLUMNS), line]
-        row[_CAUSE] = entry.cause and " · ".join(filter(None, (entry.cause.title, entry.cause.place)))
+        row[_CAUSE] = entry.cause and entry.cause.full_title
         for column, value in zip(self._rows, row, strict=True):
             column.append(_text(value) if isinstance(value, str) else value)
         if len(self._rows[0]) == ROWS_AT_ONCE:

@@ -40,7 +40,7 @@ def test_a_night_with_new_failures_is_worse_and_says_how() -> None:
     found = worse()
     assert (found.target, found.result) == ("dml", assessment.WORSE)
     assert found.sentences == (
-        "Worse: 3 new failures in 2 groups (blame: candidate 2, both 1). "
+        "Worse: 3 new failures of 2 new causes (blame: candidate 2, both 1); the largest: Slice, dml: mismatch. "
         "Also: 1 flaky, 1 fixed, 1 appeared (1 of them fail), 1 less accurate. "
         "Same driver, runtime and OS."
     )
