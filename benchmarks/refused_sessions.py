@@ -24,8 +24,8 @@ from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.run import run_plan
 from epcheck.conformance.scheduling.trace import Span, Trace
 from epcheck.conformance.targets.specification import resolve
-from epcheck.generators import suite
 from epcheck.generators.case import Case
+from epcheck.generators.registry import all_operators
 
 HUNG = "no response"
 """How the reason begins for which a worker that hangs is given up."""
@@ -33,7 +33,13 @@ HUNG = "no response"
 
 def refused_cases() -> list[Case]:
     """The cases of the suite that a runtime must refuse."""
-    return [case for case in suite.cases() if case.sample.startswith("refused_")]
+    return [
+        case
+        for operator in all_operators().values()
+        for refused in ({sample.name for sample in operator.samples() if sample.refused},)
+        for case in operator.cases()
+        if case.sample in refused
+    ]
 
 
 def spans_of(cases: Sequence[Case], target: str) -> list[Span]:

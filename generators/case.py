@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -21,12 +21,24 @@ if TYPE_CHECKING:
 class Sample:
     """What a generator yields before dtype and opset are applied.
 
-    name: unique within its operator and stable from release to release; it is a part of the case id.
+    name: unique within its operator and stable from release to release; it is a part of the case id, and nothing else.
     every_dtype: the sample is worth a case in every dtype, not in the operator's first one only.
+    rank: of its data, where it is there for that rank: other dtypes and a ninth dimension follow from such samples.
+    refused: it breaks a rule, as `expect_refusal` declares.
     """
 
     name: str
     every_dtype: bool = False
+    rank: int | None = field(default=None, kw_only=True)
+    refused: bool = field(default=False, kw_only=True)
+
+
+S = TypeVar("S", bound=Sample)
+
+
+def expect_refusal(sample: S) -> S:
+    """The sample as one that breaks a rule: its name then begins with `refused_`."""
+    return replace(sample, name=f"refused_{sample.name}", refused=True)
 
 
 @dataclass(frozen=True)

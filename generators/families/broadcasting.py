@@ -17,7 +17,7 @@ import numpy as np
 from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.citation import Citation
 from epcheck.generators.directml import DataType, OperatorDesc, TensorDesc
 from epcheck.generators.directml.lowering import Lowering, padded, padded_sizes
@@ -151,7 +151,7 @@ def unary_shapes() -> Iterator[ElementwiseSample]:
     """Ranks, sizes of 0 and 1, and more elements than a thread group has."""
     yield ElementwiseSample(name="matrix", shapes=((3, 5),), every_dtype=True, spread=True)
     for rank in range(9):
-        yield ElementwiseSample(name=f"rank_{rank}", shapes=(tuple(2 + axis % 2 for axis in range(rank)),))
+        yield ElementwiseSample(name=f"rank_{rank}", rank=rank, shapes=(tuple(2 + axis % 2 for axis in range(rank)),))
     yield ElementwiseSample(name="size_1", shapes=((1, 1, 1),))
     yield ElementwiseSample(name="size_0", shapes=((0,),))
     yield ElementwiseSample(name="size_0_inside", shapes=((2, 0, 3),))
@@ -194,20 +194,21 @@ def broadcasts() -> Iterator[ElementwiseSample]:
     yield ElementwiseSample(name="both_broadcast", shapes=((3, 1), (1, 5)), every_dtype=True, spread=True)
     yield ElementwiseSample(name="length_1025", shapes=((1025,), (1025,)), every_dtype=True)
     for name, shapes in pairs.items():
-        yield ElementwiseSample(name=name, shapes=shapes)
+        rank = max(map(len, shapes))
+        yield ElementwiseSample(name=name, shapes=shapes, rank=rank if rank == MAX_RANK else None)
     for rank in range(3, 9):
         shape = tuple(2 + axis % 2 for axis in range(rank))
-        yield ElementwiseSample(name=f"same_shape_rank_{rank}", shapes=(shape, shape))
+        yield ElementwiseSample(name=f"same_shape_rank_{rank}", rank=rank, shapes=(shape, shape))
     for size in borders.SIZES:
         yield ElementwiseSample(name=f"length_{size}", shapes=((size,), (size,)))
 
 
 def refused_pairs() -> Iterator[ElementwiseSample]:
     """Two inputs that no binary operator takes."""
-    yield ElementwiseSample(name="refused_last_axes_differ", shapes=((2, 3), (2, 4)))
-    yield ElementwiseSample(name="refused_first_axes_differ", shapes=((2, 3), (3, 3)))
-    yield ElementwiseSample(name="refused_row_for_columns", shapes=((3, 5), (3,)))
-    yield ElementwiseSample(name="refused_two_dtypes", shapes=((3, 5), (3, 5)), mixed=True)
+    yield expect_refusal(ElementwiseSample(name="last_axes_differ", shapes=((2, 3), (2, 4))))
+    yield expect_refusal(ElementwiseSample(name="first_axes_differ", shapes=((2, 3), (3, 3))))
+    yield expect_refusal(ElementwiseSample(name="row_for_columns", shapes=((3, 5), (3,))))
+    yield expect_refusal(ElementwiseSample(name="two_dtypes", shapes=((3, 5), (3, 5)), mixed=True))
 
 
 def bindings(rule: Rule, sample: ElementwiseSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from epcheck.generators.array import Array
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.node import Attribute, Node, Operand
 
 
@@ -49,8 +49,8 @@ def samples() -> Iterator[CumulativeSample]:
 def _shapes() -> Iterator[CumulativeSample]:
     for rank in range(1, 9):
         shape = tuple(2 + axis % 2 for axis in range(rank))
-        yield CumulativeSample(name=f"rank_{rank}_last_axis", shape=shape, axis=-1)
-        yield CumulativeSample(name=f"rank_{rank}_first_axis_reverse", shape=shape, axis=0, reverse=1)
+        yield CumulativeSample(name=f"rank_{rank}_last_axis", rank=rank, shape=shape, axis=-1)
+        yield CumulativeSample(name=f"rank_{rank}_first_axis_reverse", rank=rank, shape=shape, axis=0, reverse=1)
     yield CumulativeSample(name="size_1_axis", shape=(4, 1), axis=1)
     yield CumulativeSample(name="size_1_axis_exclusive", shape=(4, 1), axis=1, exclusive=1)
     yield CumulativeSample(name="size_1_elsewhere", shape=(1, 6, 1), axis=1)
@@ -65,9 +65,9 @@ def _shapes() -> Iterator[CumulativeSample]:
 
 def refused() -> Iterator[CumulativeSample]:
     """Axes that a tensor of three dimensions does not have."""
-    yield CumulativeSample(name="refused_axis_at_rank", axis=3)
-    yield CumulativeSample(name="refused_axis_below_rank", axis=-4)
-    yield CumulativeSample(name="refused_axis_at_rank_of_size_0", shape=(3, 0), axis=3)
+    yield expect_refusal(CumulativeSample(name="axis_at_rank", axis=3))
+    yield expect_refusal(CumulativeSample(name="axis_below_rank", axis=-4))
+    yield expect_refusal(CumulativeSample(name="axis_at_rank_of_size_0", shape=(3, 0), axis=3))
 
 
 def node(operator: str, sample: CumulativeSample, context: CaseContext, x: Array) -> Node:

@@ -88,7 +88,7 @@ def samples(domain: Domain) -> Iterator[ElementwiseSample]:
     """The samples of an operator of one input without attributes."""
     yield ElementwiseSample(name="ordinary", every_dtype=True, every_binding=True)
     for name, shape in shapes():
-        yield ElementwiseSample(name=name, shape=shape, every_dtype=name == "length_1025")
+        yield ElementwiseSample(name=name, shape=shape, rank=len(shape), every_dtype=name == "length_1025")
     yield from value_samples(domain)
     for size in borders.OF_UNARY:
         yield ElementwiseSample(name=f"length_{size}", shape=(size,))

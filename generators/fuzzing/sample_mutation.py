@@ -18,8 +18,9 @@ S = TypeVar("S", bound=Sample)
 
 FIXED = frozenset(
     {
-        "name", "every_dtype", "every_binding", "spread", "refused", "broken", "unchecked", "since", "until", "only",
-        "kinds", "dtypes", "core", "among", "pair", "sources", "targets", "narrower", "only_cast",
+        "name", "every_dtype", "every_binding", "spread", "rank", "refused", "broken", "unchecked", "since", "until",
+        "only", "kinds", "dtypes", "core", "int32", "constant", "among", "pair", "sources", "targets", "narrower",
+        "only_cast",
     }
 )  # fmt: skip
 """Fields that say to which versions and dtypes a sample applies, or that it must be refused; not what it is."""

@@ -14,10 +14,11 @@ and its test. KEY is `Compress`, in another domain `com.microsoft::GatherBlockQu
 2. `samples()` yields the situations worth testing, each a `Sample` with what varies (shapes, attributes, boundary
    values) and a name that never changes: it is a part of the case id. Cover ranks 0 to 8, sizes 0 and 1, sizes beyond a
    thread group of 1024, each attribute absent and at its ends, and the boundary values in `data`. `every_dtype=True`
-   marks those that deserve a case in each dtype; the others have one in the first. Samples named `refused_...` break a
-   rule. Names with `rank_0`, `rank_3`, `rank_4`, `rank_8`, and the name `scalar`, are of data of so many dimensions:
-   further dtypes and a ninth dimension follow from them. `without_rank_dtypes` and `without_rank_9` of the `Operator`
-   say why they do not. A type that numpy lacks (int4, float8) is no dtype of a case but a field of the sample.
+   marks those that deserve a case in each dtype; the others have one in the first. A sample that breaks a rule is in
+   `case.expect_refusal(...)`, which puts `refused_` before its name. `rank` is stated by those that are there for it:
+   further dtypes follow from samples of rank 0, 3 and 4, a ninth dimension from those of 8. `without_rank_dtypes` and
+   `without_rank_9` of the `Operator` say why they do not. No code reads a name. A type that numpy lacks (int4, float8)
+   is no dtype of a case but a field of the sample.
 3. `bindings(sample, since_version, dtypes)` says where a sample applies, and how its inputs enter the model there:
    any of `graph.BINDINGS`; an empty tuple where the version or the dtypes have no such case. `operator.spread` is the
    usual answer: `first` compares the dtypes with those in which every sample has a case. Every way is tried in one

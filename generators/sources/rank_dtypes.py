@@ -23,17 +23,7 @@ KIND = "typed"
 KINDS = {KIND: "no, three and four dimensions in every dtype"}
 """What these cases are called -> what they are aimed at."""
 
-RANKS = ("rank_4", "rank_3", "rank_0", "scalar")
-"""What the names of the samples hold that have so many dimensions."""
-
-WHOLE = frozenset({"scalar"})
-"""Those of RANKS that are whole names: `size_0_by_scalar` is about another tensor."""
-
-HIGHER = "of_higher_rank"
-"""What the names of samples hold in which a number behind `rank_` is none of dimensions."""
-
-REFUSED = "refused"
-"""What the names of samples begin with that must be refused: they come last."""
+RANKS = (4, 3, 0)
 
 
 def cases(operator: Operator[Any]) -> Iterator[Case]:
@@ -42,10 +32,10 @@ def cases(operator: Operator[Any]) -> Iterator[Case]:
         yield from _list_cases(operator, rank)
 
 
-def _list_cases(operator: Operator[Any], rank: str) -> Iterator[Case]:
+def _list_cases(operator: Operator[Any], rank: int) -> Iterator[Case]:
     version = newest_claimed_version(operator.name, operator.domain)
-    samples = [sample for sample in operator.samples() if _is_of_rank(sample.name, rank)]
-    samples.sort(key=lambda sample: sample.name.startswith(REFUSED))
+    samples = [sample for sample in operator.samples() if sample.rank == rank]
+    samples.sort(key=lambda sample: sample.refused)  # those come last
     every = tuple(operator.dtypes(version)) if samples else ()
     known = [(sample, dtypes) for dtypes in every for sample in samples if operator.bindings(sample, version, dtypes)]
     if not known:
@@ -67,10 +57,6 @@ def _list_cases(operator: Operator[Any], rank: str) -> Iterator[Case]:
                 kind=KIND,
                 source=SOURCE,
             )
-
-
-def _is_of_rank(name: str, rank: str) -> bool:
-    return name == rank if rank in WHOLE else rank in name and HIGHER not in name
 
 
 def _built(operator: Operator[Any], sample: Sample, case: Case) -> BuiltCase:

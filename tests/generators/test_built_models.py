@@ -21,9 +21,10 @@ from whole_suite import whole_suite
 
 from epcheck.conformance.comparison import compare
 from epcheck.conformance.preparation import prepared_case
-from epcheck.generators import data, graph, schema, suite
+from epcheck.generators import data, graph, registry, schema, suite
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.node import Node, Operand
+from epcheck.generators.operator import DECLARED
 from epcheck.generators.truth import Outputs, Refusal, Selection
 
 HERE = Path(__file__).parent
@@ -183,6 +184,16 @@ def test_the_truth_itself_is_right() -> None:
         outputs = outputs_of(built.truth)
         assert (outputs is None) == isinstance(built.truth, Refusal), built.case.id
         assert outputs is None or not compare.differences(built.truth, outputs), built.case.id
+
+
+@pytest.mark.slow
+def test_a_refusal_is_declared_where_the_oracle_refuses() -> None:
+    operators = registry.all_operators().items()
+    declared = {(key, sample.name): sample.refused for key, operator in operators for sample in operator.samples()}
+    for built in built_suite():
+        if built.case.source == DECLARED:
+            is_declared = declared[built.case.operator_key, built.case.sample]
+            assert isinstance(built.truth, Refusal) == is_declared, built.case.id
 
 
 @pytest.mark.slow

@@ -24,9 +24,6 @@ FLAG = frozenset({0, 1})
 
 WHOLE = frozenset({"tensor(int32)", "tensor(int64)"})
 
-REFUSED = "refused"
-"""What the names of samples begin with that break a rule."""
-
 
 @dataclass(frozen=True)
 class Shown:
@@ -138,7 +135,7 @@ def _nodes(operator: Operator[Any]) -> Iterator[Node]:
     """A node of each sample that is valid, in the newest version that has it."""
     versions = tuple(reversed(schema.since_versions(operator.name, operator.domain)))
     for sample in operator.samples():
-        if sample.name.startswith(REFUSED):
+        if sample.refused:
             continue
         for version in versions:
             node = _node(operator, sample, version)

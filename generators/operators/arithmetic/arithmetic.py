@@ -24,6 +24,7 @@ import numpy as np
 from epcheck.generators import schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, zero_signs
+from epcheck.generators.case import expect_refusal
 from epcheck.generators.declaration.interaction import Interaction, Literal
 from epcheck.generators.declaration.undefined_sample import Answer, UndefinedSample, UndefinedSamples
 from epcheck.generators.directml import OperatorDesc, TensorDesc
@@ -206,8 +207,8 @@ def _mod_samples() -> tuple[ElementwiseSample, ...]:
     floats = tuple(
         replace(s, name=f"{s.name}_floor_of_floats", since=FLOOR_TEXT) for s in DIVISION if s.kinds == FLOATS
     )
-    refused = ElementwiseSample(
-        name="refused_floats_without_fmod", rows=FRACTIONS, kinds=FLOATS, every_dtype=True, until=FLOOR_TEXT
+    refused = expect_refusal(
+        ElementwiseSample(name="floats_without_fmod", rows=FRACTIONS, kinds=FLOATS, every_dtype=True, until=FLOOR_TEXT)
     )
     return (*truncated, *floored, explicit, *floats, refused)
 
@@ -285,8 +286,8 @@ def _bias_samples() -> Iterator[ElementwiseSample]:
         sizes = (shape, shape[-1:], shape)
         yield ElementwiseSample(name=name, shapes=sizes, every_dtype=True, spread=name == "image")
     yield ElementwiseSample(name="infinities", boundary="infinities", every_dtype=True)
-    yield ElementwiseSample(name="refused_bias_length_differs", shapes=((2, 4, 8), (4,), (2, 4, 8)))
-    yield ElementwiseSample(name="refused_skip_shape_differs", shapes=((2, 4, 8), (8,), (2, 5, 8)))
+    yield expect_refusal(ElementwiseSample(name="bias_length_differs", shapes=((2, 4, 8), (4,), (2, 4, 8))))
+    yield expect_refusal(ElementwiseSample(name="skip_shape_differs", shapes=((2, 4, 8), (8,), (2, 5, 8))))
 
 
 def _bias_edges(_which: str, dtype: np.dtype[Any]) -> Draws:
@@ -324,12 +325,14 @@ def _fused_samples() -> Iterator[ElementwiseSample]:
         yield ElementwiseSample(
             name=f"{name}_infinities", rows=infinities, attributes=attributes, kinds=FLOATS, every_dtype=True
         )
-    yield ElementwiseSample(
-        name="refused_last_axes_differ",
-        shapes=((2, 3), (2, 4)),
-        attributes=fused_activation.attributes("Relu"),
-        kinds=FLOATS,
-        every_dtype=True,
+    yield expect_refusal(
+        ElementwiseSample(
+            name="last_axes_differ",
+            shapes=((2, 3), (2, 4)),
+            attributes=fused_activation.attributes("Relu"),
+            kinds=FLOATS,
+            every_dtype=True,
+        )
     )
 
 

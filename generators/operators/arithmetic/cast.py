@@ -24,7 +24,7 @@ from onnx import TensorProto, helper
 from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.declaration.undefined_sample import Answer, UndefinedSample, UndefinedSamples
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.descriptions.elementwise.elementwise import Cast
@@ -122,7 +122,7 @@ def _values() -> Iterator[CastSample]:
 def _shapes() -> Iterator[CastSample]:
     for rank in (*range(9),):
         shape = tuple(2 + axis % 2 for axis in range(rank))
-        yield CastSample(name=f"rank_{rank}", shape=shape, pair=SHAPES_OF)
+        yield CastSample(name=f"rank_{rank}", rank=rank, shape=shape, pair=SHAPES_OF)
     shapes = {
         "size_0": (0,),
         "size_0_inside": (2, 0, 3),
@@ -158,8 +158,8 @@ def _attributes() -> Iterator[CastSample]:
         yield CastSample(
             name=f"round_mode_{mode}", values=(0.1, 2049.0, -0.3), attributes=(("round_mode", mode),), pair=SHAPES_OF
         )
-    yield CastSample(name="refused_to_undefined", only_cast=True, to=0, pair=SHAPES_OF)
-    yield CastSample(name="refused_to_no_type", only_cast=True, to=1000, pair=SHAPES_OF)
+    yield expect_refusal(CastSample(name="to_undefined", only_cast=True, to=0, pair=SHAPES_OF))
+    yield expect_refusal(CastSample(name="to_no_type", only_cast=True, to=1000, pair=SHAPES_OF))
 
 
 def bindings(name: str, sample: CastSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ import numpy as np
 
 from epcheck.generators import data
 from epcheck.generators.array import Array
+from epcheck.generators.case import expect_refusal
 from epcheck.generators.declaration.undefined_sample import Answer, UndefinedSample, UndefinedSamples
 from epcheck.generators.directml import OperatorDesc, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise import elementwise as dml
@@ -92,8 +93,8 @@ def _shift_samples() -> Iterator[ElementwiseSample]:
         )
     for sample in refused_pairs():
         yield replace(sample, attributes=LEFT)
-    yield ElementwiseSample(
-        name="refused_direction_unknown", shapes=((3, 5), (3, 5)), attributes=(("direction", "UP"),)
+    yield expect_refusal(
+        ElementwiseSample(name="direction_unknown", shapes=((3, 5), (3, 5)), attributes=(("direction", "UP"),))
     )
 
 

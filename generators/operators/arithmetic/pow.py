@@ -18,7 +18,7 @@ import numpy as np
 from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, zero_signs
-from epcheck.generators.case import CaseContext
+from epcheck.generators.case import CaseContext, expect_refusal
 from epcheck.generators.declaration.interaction import Interaction, Literal
 from epcheck.generators.declaration.undefined_sample import Answer, UndefinedSample, UndefinedSamples
 from epcheck.generators.directml import OperatorDesc, TensorDesc
@@ -62,7 +62,7 @@ def _shapes() -> Iterator[PowSample]:
     for sample in (*broadcasts(), *refused_pairs()):
         if not sample.mixed:
             yield PowSample(**vars(sample))
-    yield PowSample(name="refused_two_dtypes", shapes=((3, 5), (3, 5)), exponent="int32", rows=CUBES)
+    yield expect_refusal(PowSample(name="two_dtypes", shapes=((3, 5), (3, 5)), exponent="int32", rows=CUBES))
 
 
 CUBES = ((2, 3), (3, 3), (-2, 3), (1, 3))
@@ -149,7 +149,7 @@ def has_two_types(since_version: int) -> bool:
 
 
 def bindings(sample: PowSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
-    if sample.name == "refused_two_dtypes":
+    if sample.refused and sample.exponent:
         return (graph.RUNTIME,) if not has_two_types(since_version) and dtypes == ("float32",) else ()
     if sample.exponent and (not has_two_types(since_version) or sample.exponent == dtypes[0]):
         return ()

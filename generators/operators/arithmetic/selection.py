@@ -18,7 +18,7 @@ import numpy as np
 
 from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.declaration.interaction import Interaction, Literal, Random
 from epcheck.generators.directml import DataType, OperatorDesc, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise.elementwise import (
@@ -72,8 +72,8 @@ def _where_samples() -> Iterator[ElementwiseSample]:
     yield ElementwiseSample(name="every_value", boundary="every", every_dtype=True)
     yield ElementwiseSample(name="always_true", boundary="true", every_dtype=True)
     yield ElementwiseSample(name="always_false", boundary="false", every_dtype=True)
-    yield ElementwiseSample(name="refused_x_and_y_differ", shapes=((2, 3), (2, 3), (2, 4)))
-    yield ElementwiseSample(name="refused_condition_differs", shapes=((4,), (2, 3), (2, 3)))
+    yield expect_refusal(ElementwiseSample(name="x_and_y_differ", shapes=((2, 3), (2, 3), (2, 4))))
+    yield expect_refusal(ElementwiseSample(name="condition_differs", shapes=((4,), (2, 3), (2, 3))))
 
 
 def _where_draw(shapes: tuple[Shape, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> tuple[Array, ...]:
@@ -138,8 +138,8 @@ def clip_samples() -> Iterator[ClipSample]:
     yield from _clip_intervals()
     yield from _clip_shapes()
     yield from _clip_values()
-    yield ClipSample(
-        name="refused_min_is_a_matrix", low=1, high=3, bound_shape=(2, 2), inputs_only=True, every_dtype=True
+    yield expect_refusal(
+        ClipSample(name="min_is_a_matrix", low=1, high=3, bound_shape=(2, 2), inputs_only=True, every_dtype=True)
     )
 
 
@@ -175,7 +175,9 @@ def _clip_intervals() -> Iterator[ClipSample]:
 
 def _clip_shapes() -> Iterator[ClipSample]:
     for rank in range(9):
-        yield ClipSample(name=f"rank_{rank}", low=2, high=5, shape=tuple(2 + axis % 2 for axis in range(rank)))
+        yield ClipSample(
+            name=f"rank_{rank}", rank=rank, low=2, high=5, shape=tuple(2 + axis % 2 for axis in range(rank))
+        )
     for name, shape in {"size_0": (0,), "size_0_inside": (2, 0, 3), "size_1": (1, 1)}.items():
         yield ClipSample(name=name, low=2, high=5, shape=shape)
     for length in (31, 257, 1025, 4097):
@@ -209,7 +211,7 @@ def clip_bindings(sample: ClipSample, since_version: int, dtypes: tuple[str, ...
     if as_attributes and (sample.inputs_only or not _is_for_attributes(sample, dtype)):
         return ()
     newest = since_version == schema.since_versions("Clip")[-1]
-    chosen = spread(sample, first=dtypes == ("float32",) or sample.name.endswith("beyond_float"), newest=newest)
+    chosen = spread(sample, first=dtypes == ("float32",) or "f" not in sample.kinds, newest=newest)
     if as_attributes:
         return (graph.RUNTIME,) if chosen else ()
     few = sample.shape != (4, 5) or (sample.low is None and sample.high is None)

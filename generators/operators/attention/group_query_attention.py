@@ -28,7 +28,7 @@ from epcheck.generators.bounds.estimate import (
     join_heads,
     split_heads,
 )
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.declaration.optional_io import OptionalIO, each_alone
 from epcheck.generators.declaration.parameter_space import ParameterSpace, Parts, Values
 from epcheck.generators.node import Attribute, Node, Operand
@@ -177,7 +177,7 @@ def group_truth(node: Node) -> Truth:
 
 @dataclass(frozen=True, kw_only=True)
 class OnnxSample(Sample):
-    """B = batch, N = heads, G = kv_heads, S = sequence, L = kv_sequence, H = head. rank: of Q, K and V.
+    """B = batch, N = heads, G = kv_heads, S = sequence, L = kv_sequence, H = head. rank: of Q, K and V; 3, else 4.
 
     mask: its kind and its shape, broadcast to [B, N, S, T]; T - 2 keys where it is short, 1 in the axes that are
     shared. past: P. lengths: of nonpad_kv_seqlen. mode: of qk_matmul_output; None leaves the output out.
@@ -190,7 +190,6 @@ class OnnxSample(Sample):
     kv_sequence: int = 5
     head: int = 4
     value_head: int = 4
-    rank: int = 4
     mask: str = ""
     mask_axes: int = 2
     shared: tuple[int, ...] = ()
@@ -238,7 +237,7 @@ def onnx_samples() -> Iterator[OnnxSample]:
     yield OnnxSample(name="right_window", attributes=(("right_window_size", 1),), sequence=5)
     yield OnnxSample(name="both_windows", attributes=(("left_window_size", 1), ("right_window_size", 0)), sequence=5)
     yield from _together()
-    yield OnnxSample(name="refused_heads_not_divisible", heads=4, kv_heads=3)
+    yield expect_refusal(OnnxSample(name="heads_not_divisible", heads=4, kv_heads=3))
 
 
 def _together() -> Iterator[OnnxSample]:
@@ -283,7 +282,7 @@ def onnx_node(sample: OnnxSample, context: CaseContext) -> Node:
     )
     operands: list[Operand | None] = []
     for name, (heads, sequence, head) in zip("QKV", shapes, strict=True):
-        shape = (batch, heads, sequence, head) if sample.rank == 4 else (batch, sequence, heads * head)
+        shape = (batch, heads, sequence, head) if sample.rank != 3 else (batch, sequence, heads * head)
         operands.append(Operand(name, _normal(context, shape)))
     mask = _onnx_mask(sample, context) if sample.mask else None
     operands.append(None if mask is None else Operand("attn_mask", mask, parameter=True))

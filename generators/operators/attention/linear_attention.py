@@ -22,7 +22,7 @@ import numpy as np
 from epcheck.generators import graph
 from epcheck.generators.array import Array
 from epcheck.generators.bounds.estimate import EXP_ULPS, Estimate, Precision, exact
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import NO_KERNEL, Operator
 from epcheck.generators.truth import Outputs, Refusal, Truth
@@ -78,7 +78,7 @@ def samples() -> Iterator[LinearAttentionSample]:
             extra=(("chunk_size", size),),
         )  # fmt: skip
     yield from _shapes(plain)
-    yield from _refused(plain)
+    yield from map(expect_refusal, _refused(plain))
 
 
 def _shapes(plain: LinearAttentionSample) -> Iterator[LinearAttentionSample]:
@@ -94,13 +94,13 @@ def _shapes(plain: LinearAttentionSample) -> Iterator[LinearAttentionSample]:
 
 
 def _refused(plain: LinearAttentionSample) -> Iterator[LinearAttentionSample]:
-    yield replace(plain, name="refused_heads_no_multiple", sizes=(1, 2, 3, 2, 4, 3))
-    yield replace(plain, name="refused_fewer_query_heads", sizes=(1, 2, 1, 2, 4, 3))
-    yield replace(plain, name="refused_update_rule", rule="gated_linear", omitted=("decay", "beta"))
+    yield replace(plain, name="heads_no_multiple", sizes=(1, 2, 3, 2, 4, 3))
+    yield replace(plain, name="fewer_query_heads", sizes=(1, 2, 1, 2, 4, 3))
+    yield replace(plain, name="update_rule", rule="gated_linear", omitted=("decay", "beta"))
     for rule in sorted(GATED):
-        yield replace(plain, name=f"refused_{rule}_without_decay", rule=rule, omitted=("decay",))
+        yield replace(plain, name=f"{rule}_without_decay", rule=rule, omitted=("decay",))
     for rule in sorted(DELTA):
-        yield replace(plain, name=f"refused_{rule}_without_beta", rule=rule, omitted=("beta",))
+        yield replace(plain, name=f"{rule}_without_beta", rule=rule, omitted=("beta",))
     full = replace(plain, rule="gated_delta", past=True)
     others: dict[str, tuple[str, Shape]] = {
         "query_of_rank_4": ("query", (2, 5, 2, 4)), "query_not_divisible": ("query", (2, 5, 9)),
@@ -110,14 +110,15 @@ def _refused(plain: LinearAttentionSample) -> Iterator[LinearAttentionSample]:
         "beta_of_other_size": ("beta", (2, 5, 3)), "value_of_other_batch": ("value", (1, 5, 6)),
     }  # fmt: skip
     for name, (key, shape) in others.items():
-        yield replace(full, name=f"refused_{name}", shapes=((key, shape),))
+        is_of_other_rank = len(shape) != (4 if key == "past_state" else 3)
+        yield replace(full, name=name, rank=len(shape) if is_of_other_rank else None, shapes=((key, shape),))
 
 
 def bindings(sample: LinearAttentionSample, _: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     """All inputs are data: there is no initializer. Two types only where past_state tells the second."""
     if dtypes == ("float32", "float32"):
         every = (graph.RUNTIME, graph.SYMBOLIC, graph.CONSTANT) if sample.every_dtype else (graph.RUNTIME,)
-        return (graph.RUNTIME, graph.SYMBOLIC) if sample.name.startswith("refused_") else every
+        return (graph.RUNTIME, graph.SYMBOLIC) if sample.refused else every
     two = len(set(dtypes)) > 1
     return (graph.RUNTIME,) if sample.every_dtype and (sample.past or not two) else ()
 

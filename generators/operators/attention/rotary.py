@@ -35,15 +35,14 @@ CACHED = 12
 
 @dataclass(frozen=True, kw_only=True)
 class RotarySample(Sample):
-    """B = batch, S = sequence, N = heads, H = head. rank: of the input. dim: elements of a head that are rotated, None
-    leaves the attribute out. positions: offset (contributed operator), each, few (as each, with caches shorter than the
-    sequence), or none (ONNX, caches are per token)."""
+    """B = batch, S = sequence, N = heads, H = head. rank: of the input, 3 or 4. dim: elements of a head that are
+    rotated, None leaves the attribute out. positions: offset (contributed operator), each, few (as each, with caches
+    shorter than the sequence), or none (ONNX, caches are per token)."""
 
     batch: int = 2
     sequence: int = 3
     heads: int = 3
     head: int = 8
-    rank: int = 3
     dim: int | None = None
     interleaved: int | None = None
     positions: str = "each"

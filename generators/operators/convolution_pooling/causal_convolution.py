@@ -19,7 +19,7 @@ import numpy as np
 from epcheck.generators import graph
 from epcheck.generators.array import Array
 from epcheck.generators.bounds.running_error import Approximate, output, product, term, total, unit_of
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import NO_KERNEL, Operator, spread
 from epcheck.generators.oracle_math.activations import sigmoid
@@ -67,7 +67,7 @@ def samples() -> Iterator[CausalSample]:
     for values in ("nan", "infinity", "saturation"):
         silu = "silu" if values == "saturation" else None
         yield replace(plain, name=values, values=values, past=True, activation=silu)
-    yield from _refused(CausalSample(name=""))
+    yield from map(expect_refusal, _refused(CausalSample(name="")))
 
 
 def _shapes(plain: CausalSample) -> Iterator[CausalSample]:
@@ -90,17 +90,17 @@ def _shapes(plain: CausalSample) -> Iterator[CausalSample]:
 
 
 def _refused(plain: CausalSample) -> Iterator[CausalSample]:
-    yield replace(plain, name="refused_weight_of_other_channels", weight=(4, 1, 3))
-    yield replace(plain, name="refused_weight_of_two_groups", weight=(3, 2, 3))
-    yield replace(plain, name="refused_weight_of_rank_2", weight=(3, 3))
-    yield replace(plain, name="refused_bias_of_other_channels", bias=True, bias_shape=(4,))
-    yield replace(plain, name="refused_bias_of_rank_2", bias=True, bias_shape=(3, 1))
-    yield replace(plain, name="refused_past_state_too_long", past=True, past_shape=(2, 3, 3))
-    yield replace(plain, name="refused_past_state_too_short", past=True, past_shape=(2, 3, 1))
-    yield replace(plain, name="refused_past_state_of_other_batch", past=True, past_shape=(1, 3, 2))
-    yield replace(plain, name="refused_input_of_rank_2", x=(3, 7))
-    yield replace(plain, name="refused_input_of_rank_4", x=(2, 3, 1, 7), weight=(3, 1, 3))
-    yield replace(plain, name="refused_activation_relu", activation="relu")
+    yield replace(plain, name="weight_of_other_channels", weight=(4, 1, 3))
+    yield replace(plain, name="weight_of_two_groups", weight=(3, 2, 3))
+    yield replace(plain, name="weight_of_rank_2", weight=(3, 3))
+    yield replace(plain, name="bias_of_other_channels", bias=True, bias_shape=(4,))
+    yield replace(plain, name="bias_of_rank_2", bias=True, bias_shape=(3, 1))
+    yield replace(plain, name="past_state_too_long", past=True, past_shape=(2, 3, 3))
+    yield replace(plain, name="past_state_too_short", past=True, past_shape=(2, 3, 1))
+    yield replace(plain, name="past_state_of_other_batch", past=True, past_shape=(1, 3, 2))
+    yield replace(plain, name="input_of_rank_2", x=(3, 7))
+    yield replace(plain, name="input_of_rank_4", rank=4, x=(2, 3, 1, 7), weight=(3, 1, 3))
+    yield replace(plain, name="activation_relu", activation="relu")
 
 
 def bindings(sample: CausalSample, _: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from Conv-11 on. Sums of ConvInteger that leave int32 may overflow by the text, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
@@ -21,7 +21,7 @@ import numpy as np
 from epcheck.generators import graph
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.declaration.interaction import Interaction, Random
 from epcheck.generators.declaration.parameter_space import ParameterSpace, Parts, Values
 from epcheck.generators.directml import TensorDesc
@@ -79,7 +79,7 @@ def samples() -> Iterator[ConvSample]:
     yield from _groups()
     yield from _dimensions()
     yield from _values_of_x()
-    yield from _refused()
+    yield from map(expect_refusal, _refused())
 
 
 def _attributes() -> Iterator[ConvSample]:
@@ -163,19 +163,27 @@ def _values_of_x() -> Iterator[ConvSample]:
 
 
 def _refused() -> Iterator[ConvSample]:
-    yield _sample("refused_channels_differ", w=(3, 3, 3, 2))
-    yield _sample("refused_group_does_not_divide_outputs", (("group", 2),), w=(3, 1, 3, 2))
-    yield _sample("refused_kernel_beyond_image", w=(3, 2, 9, 2))
-    yield _sample("refused_kernel_shape_differs", (("kernel_shape", (2, 2)),))
-    yield _sample("refused_pads_too_short", (("pads", (1, 1)),))
-    yield _sample("refused_strides_too_short", (("strides", (2,)),))
-    yield _sample("refused_bias_of_wrong_length", bias=(4,))
+    yield _sample("channels_differ", w=(3, 3, 3, 2))
+    yield _sample("group_does_not_divide_outputs", (("group", 2),), w=(3, 1, 3, 2))
+    yield _sample("kernel_beyond_image", w=(3, 2, 9, 2))
+    yield _sample("kernel_shape_differs", (("kernel_shape", (2, 2)),))
+    yield _sample("pads_too_short", (("pads", (1, 1)),))
+    yield _sample("strides_too_short", (("strides", (2,)),))
+    yield _sample("bias_of_wrong_length", bias=(4,))
 
 
 FUSED_BASE = ("defaults", "bias_absent", "pads_asymmetric", "strides", "dilations", "same_lower", "group_2",
               "depthwise", "1d", "3d", "kernel_1x1", "many_channels", "size_0_batch")  # fmt: skip
 
 S = TypeVar("S", bound=ConvSample)
+
+
+def first_of_each(samples: Iterable[S], *fields: str) -> Iterable[S]:
+    """The first sample of each combination of these fields."""
+    first: dict[tuple[Any, ...], S] = {}
+    for sample in samples:
+        first.setdefault(tuple(getattr(sample, name) for name in fields), sample)
+    return first.values()
 
 
 def fused_samples(base: Iterator[S], kind: type[S]) -> Iterator[S]:
@@ -201,7 +209,7 @@ def nhwc_samples() -> Iterator[ConvSample]:
         if len(sample.x) == len(sample.w) == 4 and "kernel_shape" not in dict(sample.attributes):
             yield replace(sample, attributes=(("kernel_shape", sample.w[2:]), *sample.attributes))
     yield _sample("kernel_shape_absent")
-    yield _sample("refused_kernel_shape_differs", (("kernel_shape", (2, 2)),))
+    yield expect_refusal(_sample("kernel_shape_differs", (("kernel_shape", (2, 2)),)))
 
 
 def bindings(sample: ConvSample, since_version: int, dtypes: tuple[str, ...], *, domain: str) -> tuple[str, ...]:
@@ -396,11 +404,15 @@ class IntegerSample(Sample):
 
 
 def integer_samples() -> Iterator[IntegerSample]:
-    for sample in samples():
-        if not sample.name.startswith(("values_", "bias_", "refused_bias", "1d_bias")):
-            yield IntegerSample(
-                name=sample.name, x=sample.x, w=sample.w, attributes=sample.attributes, every_dtype=sample.every_dtype
-            )
+    for sample in first_of_each(samples(), "x", "w", "attributes"):
+        yield IntegerSample(
+            name=sample.name,
+            x=sample.x,
+            w=sample.w,
+            attributes=sample.attributes,
+            every_dtype=sample.every_dtype,
+            refused=sample.refused,
+        )
     padded: Attributes = (("pads", (1, 1, 1, 1)),)
     for name, x_zero_point, w_zero_point in (
         ("zero_points_absent", None, None),
@@ -415,7 +427,7 @@ def integer_samples() -> Iterator[IntegerSample]:
         )
     yield IntegerSample(name="extremes", extreme=True, attributes=padded, every_dtype=True)
     yield IntegerSample(name="extremes_many_channels", x=(1, 300, 3, 3), w=(2, 300, 3, 3), extreme=True)
-    yield IntegerSample(name="refused_w_zero_point_of_wrong_length", w_zero_point=(1, 2))
+    yield expect_refusal(IntegerSample(name="w_zero_point_of_wrong_length", w_zero_point=(1, 2)))
 
 
 def integer_bindings(sample: IntegerSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:

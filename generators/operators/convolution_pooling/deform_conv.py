@@ -19,7 +19,7 @@ import numpy as np
 
 from epcheck.generators.array import Array
 from epcheck.generators.bounds.running_error import Approximate, Terms, output, term, total, unit_of
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.declaration.interaction import Interaction, Random
 from epcheck.generators.declaration.undefined_sample import (
     FLOATS,
@@ -81,9 +81,9 @@ def samples() -> Iterator[DeformSample]:
     yield from _groups()
     yield from _shapes()
     for broken in ("offset_channels", "mask_channels", "weight_channels", "bias_length", "output_size", "batch"):
-        yield DeformSample(name=f"refused_{broken}", batch=2, bias=True, mask=True, broken=broken)
-    yield DeformSample(name="refused_group", channels=(3, 4), group=2)
-    yield DeformSample(name="refused_offset_group", channels=(3, 4), offset_group=2)
+        yield expect_refusal(DeformSample(name=broken, batch=2, bias=True, mask=True, broken=broken))
+    yield expect_refusal(DeformSample(name="group", channels=(3, 4), group=2))
+    yield expect_refusal(DeformSample(name="offset_group", channels=(3, 4), offset_group=2))
 
 
 def _groups() -> Iterator[DeformSample]:

@@ -23,7 +23,7 @@ import numpy as np
 from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.declaration.interaction import Interaction, Literal, Random
 from epcheck.generators.declaration.parameter_space import ANY_VALUE, ParameterSpace, Parts, Values
 from epcheck.generators.directml import OperatorDesc, TensorDesc
@@ -86,7 +86,7 @@ def samples(operator: str) -> Iterator[PoolSample]:
     yield from _rounded_up(operator)
     yield from _dimensions()
     yield from own()
-    yield from _refused()
+    yield from map(expect_refusal, _refused())
 
 
 def _windows() -> Iterator[PoolSample]:
@@ -230,11 +230,11 @@ def _of_max() -> Iterator[PoolSample]:
 
 
 def _refused() -> Iterator[PoolSample]:
-    yield _sample("refused_kernel_shape_too_short", (3,))
-    yield _sample("refused_kernel_beyond_image", (9, 2))
-    yield _sample("refused_pads_too_short", (3, 2), (("pads", (1, 1)),))
-    yield _sample("refused_pads_negative", (2, 2), (("pads", (-1, 0, 0, 0)),))
-    yield _sample("refused_strides_0", (2, 2), (("strides", (0, 1)),))
+    yield _sample("kernel_shape_too_short", (3,))
+    yield _sample("kernel_beyond_image", (9, 2))
+    yield _sample("pads_too_short", (3, 2), (("pads", (1, 1)),))
+    yield _sample("pads_negative", (2, 2), (("pads", (-1, 0, 0, 0)),))
+    yield _sample("strides_0", (2, 2), (("strides", (0, 1)),))
 
 
 def global_samples(operator: str) -> Iterator[PoolSample]:

@@ -21,7 +21,7 @@ import numpy as np
 from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.declaration.interaction import Interaction, Literal, Random, int64s
 from epcheck.generators.declaration.undefined_sample import (
     FLOATS,
@@ -106,10 +106,10 @@ def align_samples() -> Iterator[RoiSample]:
                     ("sampling_ratio", 2)))  # fmt: skip
     yield RoiSample(name="many_rois", x=(2, 3, 8, 10), rois=INNER * 40, batch=(0, 1) * 60, attributes=SIZE)
     yield RoiSample(name="no_rois", rois=())
-    yield RoiSample(name="refused_rois_of_5_values", rois=((0.0, 1.0, 1.0, 7.0, 5.0),))
-    yield RoiSample(name="refused_batch_indices_too_many", batch=(0, 0))
-    yield RoiSample(name="refused_rank_3", x=(2, 8, 10))
-    yield RoiSample(name="refused_unknown_mode", attributes=(("mode", "median"),))
+    yield expect_refusal(RoiSample(name="rois_of_5_values", rois=((0.0, 1.0, 1.0, 7.0, 5.0),)))
+    yield expect_refusal(RoiSample(name="batch_indices_too_many", batch=(0, 0)))
+    yield expect_refusal(RoiSample(name="rank_3", rank=3, x=(2, 8, 10)))
+    yield expect_refusal(RoiSample(name="unknown_mode", attributes=(("mode", "median"),)))
 
 
 def align_bindings(sample: RoiSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
@@ -267,9 +267,9 @@ def pool_samples() -> Iterator[RoiSample]:
     yield RoiSample(name="many_rois", x=(2, 3, 8, 10), rois=inner * 40, batch=(0, 1) * 60, attributes=square)
     yield RoiSample(name="size_1_image", x=(1, 2, 1, 1), rois=((0.0, 0.0, 0.0, 0.0),), attributes=square)
     yield RoiSample(name="no_rois", rois=(), attributes=square)
-    yield RoiSample(name="refused_rois_of_4_values", values="four", attributes=square)
-    yield RoiSample(name="refused_rank_3", x=(2, 8, 10), attributes=square)
-    yield RoiSample(name="refused_pooled_shape_of_1", attributes=(("pooled_shape", (2,)),))
+    yield expect_refusal(RoiSample(name="rois_of_4_values", values="four", attributes=square))
+    yield expect_refusal(RoiSample(name="rank_3", rank=3, x=(2, 8, 10), attributes=square))
+    yield expect_refusal(RoiSample(name="pooled_shape_of_1", attributes=(("pooled_shape", (2,)),)))
 
 
 def pool_bindings(sample: RoiSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:

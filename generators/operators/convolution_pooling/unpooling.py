@@ -19,7 +19,7 @@ import numpy as np
 from epcheck.generators import data, graph
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.declaration.undefined_sample import FLOATS, Answer, UndefinedSample, UndefinedSamples, ramp
 from epcheck.generators.directml import TensorDesc
@@ -74,9 +74,9 @@ def unpool_samples() -> Iterator[UnpoolSample]:
     yield UnpoolSample(name="output_shape_one_row_more", output_shape=(1, 1, 5, 6), every_dtype=True)
     yield UnpoolSample(name="output_shape_1d", x=(1, 1, 4), kernel=(2,), attributes=(("strides", (2,)),),
                        output_shape=(1, 1, 9))  # fmt: skip
-    yield UnpoolSample(name="refused_kernel_shape_too_short", kernel=(2,), attributes=(("strides", (2,)),))
-    yield UnpoolSample(name="refused_pads_too_short", attributes=(("pads", (1, 1)),))
-    yield UnpoolSample(name="refused_output_shape_too_short", output_shape=(4, 6))
+    yield expect_refusal(UnpoolSample(name="kernel_shape_too_short", kernel=(2,), attributes=(("strides", (2,)),)))
+    yield expect_refusal(UnpoolSample(name="pads_too_short", attributes=(("pads", (1, 1)),)))
+    yield expect_refusal(UnpoolSample(name="output_shape_too_short", output_shape=(4, 6)))
 
 
 def unpool_bindings(sample: UnpoolSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
@@ -203,10 +203,10 @@ def fold_samples() -> Iterator[FoldSample]:
     yield FoldSample(name="one_of_everything", image=(1, 1), block=(1, 1), leading=(1, 1), overlaps=False)
     yield FoldSample(name="more_than_a_thread_group", image=(33, 37), block=(3, 3), leading=(1, 1))
     yield FoldSample(name="size_0_batch", leading=(0, 2))
-    yield FoldSample(name="refused_too_many_blocks", blocks_off=1)
-    yield FoldSample(name="refused_too_few_blocks", blocks_off=-1)
-    yield FoldSample(name="refused_rows_not_a_multiple_of_the_block", rows_off=1)
-    yield FoldSample(name="refused_pads_too_short", attributes=(("pads", (1, 1)),))
+    yield expect_refusal(FoldSample(name="too_many_blocks", blocks_off=1))
+    yield expect_refusal(FoldSample(name="too_few_blocks", blocks_off=-1))
+    yield expect_refusal(FoldSample(name="rows_not_a_multiple_of_the_block", rows_off=1))
+    yield expect_refusal(FoldSample(name="pads_too_short", attributes=(("pads", (1, 1)),)))
 
 
 def fold_bindings(sample: FoldSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:

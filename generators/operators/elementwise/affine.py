@@ -18,7 +18,7 @@ import numpy as np
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.bounds.elementary import bounded
-from epcheck.generators.case import CaseContext
+from epcheck.generators.case import CaseContext, expect_refusal
 from epcheck.generators.directml.descriptions.elementwise.unary import ElementWiseIdentity
 from epcheck.generators.directml.descriptions.elementwise.value_scale_2d import ValueScale2D
 from epcheck.generators.directml.lowering import Lowering
@@ -85,7 +85,6 @@ class ScalerSample(ElementwiseSample):
     """bias: of each channel; None takes as many different ones as there are channels."""
 
     bias: tuple[float, ...] | None = None
-    refused: bool = False
 
 
 def scaler_samples() -> Iterator[ScalerSample]:
@@ -106,9 +105,9 @@ def scaler_samples() -> Iterator[ScalerSample]:
     yield ScalerSample(name="bias_0", shape=(2, 3, 4, 5), bias=(0.0, 0.0, 0.0))
     yield ScalerSample(name="bias_of_both_signs", shape=(2, 3, 4, 5), bias=(-100.0, 0.5, 100.0), every_dtype=True)
     yield ScalerSample(name="special", shape=(1, 1, 1, 5), values="special", bias=(1.0,), every_dtype=True)
-    yield ScalerSample(name="refused_bias_too_short", shape=(2, 3, 4, 5), bias=(1.0, 2.0), refused=True)
-    yield ScalerSample(name="refused_bias_too_long", shape=(2, 3, 4, 5), bias=(1.0, 2.0, 3.0, 4.0), refused=True)
-    yield ScalerSample(name="refused_rank_3", shape=(3, 4, 5), bias=(1.0, 2.0, 3.0), refused=True)
+    yield expect_refusal(ScalerSample(name="bias_too_short", shape=(2, 3, 4, 5), bias=(1.0, 2.0)))
+    yield expect_refusal(ScalerSample(name="bias_too_long", shape=(2, 3, 4, 5), bias=(1.0, 2.0, 3.0, 4.0)))
+    yield expect_refusal(ScalerSample(name="rank_3", rank=3, shape=(3, 4, 5), bias=(1.0, 2.0, 3.0)))
 
 
 def scaler_node(sample: ScalerSample, context: CaseContext) -> Node:

@@ -25,7 +25,7 @@ from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.bounds.elementary import VULKAN, Shader, bounded
-from epcheck.generators.case import CaseContext
+from epcheck.generators.case import CaseContext, expect_refusal
 from epcheck.generators.citation import Citations, statement
 from epcheck.generators.directml.descriptions.elementwise import activation
 from epcheck.generators.directml.descriptions.elementwise.activation import sigmoid
@@ -144,7 +144,6 @@ class GeluSample(ElementwiseSample):
     """bias: the size of the second input; None leaves it out."""
 
     bias: int | None = None
-    refused: bool = False
 
 
 def samples(member: Member) -> Iterator[GeluSample]:
@@ -186,13 +185,14 @@ def _with_bias(member: Member) -> Iterator[GeluSample]:
             "bias_rank_5": (2, 1, 3, 2, 5),
         }
     for name, shape in shapes.items():
+        rank, is_plain = len(shape) if len(shape) > 3 else None, name == "bias"
         yield GeluSample(
-            name=name, shape=shape, bias=shape[-1], every_dtype=name == "bias", every_binding=name == "bias"
+            name=name, rank=rank, shape=shape, bias=shape[-1], every_dtype=is_plain, every_binding=is_plain
         )
     for kind in ("special", "tail", "large", "small"):
         yield GeluSample(name=f"bias_{kind}", shape=(0,), values=kind, bias=0, every_dtype=True)
-    yield GeluSample(name="refused_bias_too_short", shape=(2, 3, 8), bias=4, refused=True)
-    yield GeluSample(name="refused_bias_too_long", shape=(2, 3, 8), bias=16, refused=True)
+    yield expect_refusal(GeluSample(name="bias_too_short", shape=(2, 3, 8), bias=4))
+    yield expect_refusal(GeluSample(name="bias_too_long", shape=(2, 3, 8), bias=16))
 
 
 def bindings(sample: GeluSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:

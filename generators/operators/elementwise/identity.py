@@ -63,7 +63,7 @@ def identity_samples() -> Iterator[CopySample]:
     yield CopySample(name="distinct", every_dtype=True, every_binding=True)
     yield CopySample(name="every_value", values="every_value", every_dtype=True)
     for name, shape in elementwise.shapes():
-        yield CopySample(name=name, shape=shape)
+        yield CopySample(name=name, shape=shape, rank=len(shape))
 
 
 def dropout_samples() -> Iterator[DropoutSample]:
@@ -73,7 +73,7 @@ def dropout_samples() -> Iterator[DropoutSample]:
         yield DropoutSample(name=name, ratio=ratio, every_dtype=name == "ratio_0_75")
     yield DropoutSample(name="mask", mask=True, every_dtype=True)
     yield DropoutSample(name="mask_ratio_0_75", mask=True, ratio=0.75, every_dtype=True)
-    yield DropoutSample(name="mask_of_rank_8", mask=True, shape=(2, 1, 2, 3, 1, 2, 2, 3))
+    yield DropoutSample(name="mask_of_rank_8", rank=8, mask=True, shape=(2, 1, 2, 3, 1, 2, 2, 3))
     yield DropoutSample(name="mask_of_size_0", mask=True, shape=(2, 0, 3))
     yield DropoutSample(name="mask_beyond_a_thread_group", mask=True, shape=(1031,))
     yield DropoutSample(name="not_training", training_mode=False, ratio=0.5, every_dtype=True)

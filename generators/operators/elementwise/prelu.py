@@ -17,7 +17,7 @@ from epcheck.generators import graph
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, zero_signs
 from epcheck.generators.bounds.elementary import bounded
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.declaration.interaction import Interaction, Literal
 from epcheck.generators.directml import DataType, TensorDesc
@@ -44,14 +44,13 @@ class PReluSample(Sample):
     slope: tuple[int, ...] = (3, 1, 1)
     values: str = "ordinary"
     slope_values: tuple[float, ...] | None = None
-    refused: bool = False
 
 
 def samples() -> Iterator[PReluSample]:
     yield from _broadcasting()
     yield from _values()
     yield from _sizes()
-    yield from _refused()
+    yield from map(expect_refusal, _refused())
 
 
 def _broadcasting() -> Iterator[PReluSample]:
@@ -71,7 +70,8 @@ def _broadcasting() -> Iterator[PReluSample]:
         "all_ones": (1, 1, 1, 1),
     }
     for name, slope in slopes.items():
-        yield PReluSample(name=name, slope=slope, every_dtype=name in ("channel", "same_shape", "last_axis", "scalar"))
+        worth = name in ("channel", "same_shape", "last_axis", "scalar")
+        yield PReluSample(name=name, rank=4 if name == "channel_of_rank_4" else None, slope=slope, every_dtype=worth)
 
 
 def _values() -> Iterator[PReluSample]:
@@ -90,10 +90,10 @@ def _values() -> Iterator[PReluSample]:
 def _sizes() -> Iterator[PReluSample]:
     for rank in range(9):
         shape = tuple(2 + axis % 2 for axis in range(rank))
-        yield PReluSample(name=f"rank_{rank}_same_shape", shape=shape, slope=shape)
+        yield PReluSample(name=f"rank_{rank}_same_shape", rank=rank, shape=shape, slope=shape)
         if rank > 1:
-            yield PReluSample(name=f"rank_{rank}_first_axis", shape=shape, slope=(2, *(1,) * (rank - 1)))
-            yield PReluSample(name=f"rank_{rank}_last_axis", shape=shape, slope=shape[-1:])
+            yield PReluSample(name=f"rank_{rank}_first_axis", rank=rank, shape=shape, slope=(2, *(1,) * (rank - 1)))
+            yield PReluSample(name=f"rank_{rank}_last_axis", rank=rank, shape=shape, slope=shape[-1:])
     yield PReluSample(name="size_0", shape=(2, 0, 3), slope=(3,))
     yield PReluSample(name="size_0_slope_too", shape=(2, 0), slope=(0,))
     yield PReluSample(name="size_1", shape=(1,), slope=(1,))
@@ -103,9 +103,9 @@ def _sizes() -> Iterator[PReluSample]:
 
 
 def _refused() -> Iterator[PReluSample]:
-    yield PReluSample(name="refused_slope_of_another_size", shape=(2, 3), slope=(2,), refused=True)
-    yield PReluSample(name="refused_slope_of_higher_rank", shape=(3,), slope=(2, 3), refused=True)
-    yield PReluSample(name="refused_slope_wider_than_data", shape=(3, 1), slope=(3, 4), refused=True)
+    yield PReluSample(name="slope_of_another_size", shape=(2, 3), slope=(2,))
+    yield PReluSample(name="slope_of_higher_rank", shape=(3,), slope=(2, 3))
+    yield PReluSample(name="slope_wider_than_data", shape=(3, 1), slope=(3, 4))
 
 
 def bindings(sample: PReluSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ import numpy as np
 
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, propagation
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.citation import Citation, CitationKind, Publisher
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.operator import NO_KERNEL, Operator, spread
@@ -51,7 +51,7 @@ def samples() -> Iterator[DetSample]:
     yield DetSample(name="size_17", shape=(17, 17))
     yield DetSample(name="size_33", shape=(33, 33))
     for rank in range(3, 9):
-        yield DetSample(name=f"rank_{rank}", shape=(*(2 + i % 2 for i in range(rank - 2)), 2, 2))
+        yield DetSample(name=f"rank_{rank}", rank=rank, shape=(*(2 + i % 2 for i in range(rank - 2)), 2, 2))
     yield DetSample(name="batches", shape=(5, 3, 3), every_dtype=True)
     yield DetSample(name="more_than_a_thread_group", shape=(1031, 2, 2))
     yield DetSample(name="large_batches", shape=(41, 27, 3, 3))
@@ -64,10 +64,10 @@ def samples() -> Iterator[DetSample]:
             yield DetSample(name=f"{values}_{size}", shape=(2, size, size), values=values, every_dtype=size == 3)
     yield DetSample(name="overflows", shape=(2, 2), values="huge", wide=True)
     yield DetSample(name="underflows", shape=(2, 2), values="tiny", wide=True)
-    yield DetSample(name="refused_not_square", shape=(2, 3))
-    yield DetSample(name="refused_batches_not_square", shape=(2, 3, 2))
-    yield DetSample(name="refused_rank_1", shape=(3,))
-    yield DetSample(name="refused_rank_0", shape=())
+    yield expect_refusal(DetSample(name="not_square", shape=(2, 3)))
+    yield expect_refusal(DetSample(name="batches_not_square", shape=(2, 3, 2)))
+    yield expect_refusal(DetSample(name="rank_1", shape=(3,)))
+    yield expect_refusal(DetSample(name="rank_0", rank=0, shape=()))
 
 
 def bindings(sample: DetSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ import numpy as np
 from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.declaration.interaction import Interaction, Literal, Random
 from epcheck.generators.directml import lowering
 from epcheck.generators.directml.descriptions.matmul.matrix_multiply import Gemm, MatrixTransform
@@ -101,13 +101,16 @@ def samples() -> Iterator[EinsumSample]:
     yield from _ellipsis()
     yield from _more_inputs()
     yield from _sizes_and_values()
-    yield from _refused()
+    yield from map(expect_refusal, _refused())
 
 
 def _one_input() -> Iterator[EinsumSample]:
     for labels in ("", "i", "ij", "ijk", "ijkl", "ijkla", "ijklab"):
         yield EinsumSample(
-            name=f"identity_rank_{len(labels)}", equation=f"{labels}->{labels}", every_dtype=labels == "ij"
+            name=f"identity_rank_{len(labels)}",
+            rank=len(labels),
+            equation=f"{labels}->{labels}",
+            every_dtype=labels == "ij",
         )
     for equation in ("ij->ji", "ijk->kji", "ijk->ikj", "ijk->jik", "ijk->jki", "ijk->kij", "ijkl->lkji", "ijkl->ikjl",
                      "ijkl->klij", "abijk->kjiba"):  # fmt: skip
@@ -118,7 +121,9 @@ def _one_input() -> Iterator[EinsumSample]:
         yield EinsumSample(name=name, equation=equation, every_dtype=equation in ("ij->i", "ij->j", "i->"))
     for labels in ("i", "ij", "ijk", "ijkl"):
         equation = f"{labels},{labels}->{labels}"
-        yield EinsumSample(name=f"multiply_rank_{len(labels)}", equation=equation, every_dtype=labels == "ij")
+        yield EinsumSample(
+            name=f"multiply_rank_{len(labels)}", rank=len(labels), equation=equation, every_dtype=labels == "ij"
+        )
 
 
 def _diagonals() -> Iterator[EinsumSample]:
@@ -193,13 +198,13 @@ def _sizes_and_values() -> Iterator[EinsumSample]:
 
 def _refused() -> Iterator[EinsumSample]:
     two = ((3, 4), (4, 5))
-    yield EinsumSample(name="refused_sizes_differ", equation="ij,jk->ik", shapes=((3, 4), (5, 6)))
-    yield EinsumSample(name="refused_too_few_labels", equation="i,jk->ik", shapes=two)
-    yield EinsumSample(name="refused_too_many_labels", equation="ijk,jk->ik", shapes=two)
-    yield EinsumSample(name="refused_too_few_terms", equation="ij->ij", shapes=two)
-    yield EinsumSample(name="refused_too_many_terms", equation="ij,jk,kl->il", shapes=two)
-    yield EinsumSample(name="refused_unknown_label_in_result", equation="ij,jk->iz", shapes=two)
-    yield EinsumSample(name="refused_digit", equation="i1,1k->ik", shapes=two)
+    yield EinsumSample(name="sizes_differ", equation="ij,jk->ik", shapes=((3, 4), (5, 6)))
+    yield EinsumSample(name="too_few_labels", equation="i,jk->ik", shapes=two)
+    yield EinsumSample(name="too_many_labels", equation="ijk,jk->ik", shapes=two)
+    yield EinsumSample(name="too_few_terms", equation="ij->ij", shapes=two)
+    yield EinsumSample(name="too_many_terms", equation="ij,jk,kl->il", shapes=two)
+    yield EinsumSample(name="unknown_label_in_result", equation="ij,jk->iz", shapes=two)
+    yield EinsumSample(name="digit", equation="i1,1k->ik", shapes=two)
 
 
 def bindings(sample: EinsumSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
@@ -207,7 +212,8 @@ def bindings(sample: EinsumSample, since_version: int, dtypes: tuple[str, ...]) 
         return ()
     established = since_version == schema.since_versions("Einsum")[0]
     if dtypes != ("float32",):
-        return (graph.RUNTIME,) if sample.every_dtype and (established or sample.name == "matmul") else ()
+        is_known = established or sample.equation == MATRIX_PRODUCTS["matmul"]
+        return (graph.RUNTIME,) if sample.every_dtype and is_known else ()
     if not established:
         return (graph.RUNTIME,) if sample.every_dtype else ()
     if not any(sample.inputs):

@@ -20,7 +20,7 @@ from onnx.defs import OpSchema
 from epcheck.generators import schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.declaration.interaction import Interaction, Random
 from epcheck.generators.declaration.parameter_space import ANY_VALUE, ParameterSpace, Parts, Values
 from epcheck.generators.directml import lowering
@@ -63,7 +63,7 @@ def samples() -> Iterator[GemmSample]:
     yield from _factors()
     yield from _sizes()
     yield from _values()
-    yield from _refused()
+    yield from map(expect_refusal, _refused())
 
 
 def _transposed() -> Iterator[GemmSample]:
@@ -138,13 +138,13 @@ def _values() -> Iterator[GemmSample]:
 
 
 def _refused() -> Iterator[GemmSample]:
-    yield GemmSample(name="refused_inner_sizes_differ", b=(5, 5))
-    yield GemmSample(name="refused_c_larger_than_result", c=(2, 3, 5))
-    yield GemmSample(name="refused_c_does_not_broadcast", c=(4,))
-    yield GemmSample(name="refused_c_column_of_wrong_length", c=(2, 1))
-    yield GemmSample(name="refused_a_of_rank_3", a=(1, 3, 4))
-    yield GemmSample(name="refused_a_of_rank_1", a=(4,), c=(5,))
-    yield GemmSample(name="refused_trans_a_mismatch", attributes=(("transA", 1),))
+    yield GemmSample(name="inner_sizes_differ", b=(5, 5))
+    yield GemmSample(name="c_larger_than_result", c=(2, 3, 5))
+    yield GemmSample(name="c_does_not_broadcast", c=(4,))
+    yield GemmSample(name="c_column_of_wrong_length", c=(2, 1))
+    yield GemmSample(name="a_of_rank_3", rank=3, a=(1, 3, 4))
+    yield GemmSample(name="a_of_rank_1", a=(4,), c=(5,))
+    yield GemmSample(name="trans_a_mismatch", attributes=(("transA", 1),))
 
 
 def fused_samples() -> Iterator[GemmSample]:
@@ -165,15 +165,10 @@ def fused_samples() -> Iterator[GemmSample]:
         if name != "Softsign":  # inf / inf by the page's formula, 1 by its limit
             yield replace(sample, name=f"{sample.name}_infinities", values="one_infinity", floats=True)
     relu = fused_activation.attributes("Relu")
-    for sample in (*_transposed(), *_c_forms(), *_sizes(), *_refused()):
+    plain = (replace(sample, name=f"relu_{sample.name}") for sample in (*_transposed(), *_c_forms(), *_sizes()))
+    for sample in (*plain, *map(expect_refusal, _refused())):
         if sample.c is not None:
-            yield replace(
-                sample, name=_prefixed(sample.name), attributes=(*relu, *sample.attributes), every_dtype=False
-            )
-
-
-def _prefixed(name: str) -> str:
-    return name if name.startswith("refused_") else f"relu_{name}"
+            yield replace(sample, attributes=(*relu, *sample.attributes), every_dtype=False)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ import numpy as np
 from epcheck.generators import data
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.declaration.interaction import Interaction, Literal, Random
 from epcheck.generators.declaration.parameter_space import ANY_VALUE, ParameterSpace, Parts, Values
 from epcheck.generators.directml import lowering
@@ -63,7 +63,7 @@ def samples() -> Iterator[MatMulSample]:
     yield from _broadcast()
     yield from _sizes()
     yield from _values()
-    yield from _refused()
+    yield from map(expect_refusal, _refused())
 
 
 def _plain() -> Iterator[MatMulSample]:
@@ -84,16 +84,16 @@ def _broadcast() -> Iterator[MatMulSample]:
     yield MatMulSample(name="batch_1_in_a", a=(1, 2, 4), b=(3, 4, 5))
     yield MatMulSample(name="batch_1_in_b", a=(3, 2, 4), b=(1, 4, 5))
     yield MatMulSample(name="batch_both_ways", a=(3, 1, 2, 4), b=(1, 2, 4, 5), every_dtype=True)
-    yield MatMulSample(name="batch_of_rank_4_and_3", a=(2, 3, 2, 4), b=(3, 4, 5))
-    yield MatMulSample(name="batch_of_rank_3_and_4", a=(3, 2, 4), b=(2, 3, 4, 5))
+    yield MatMulSample(name="batch_of_rank_4_and_3", rank=4, a=(2, 3, 2, 4), b=(3, 4, 5))
+    yield MatMulSample(name="batch_of_rank_3_and_4", rank=3, a=(3, 2, 4), b=(2, 3, 4, 5))
     yield MatMulSample(name="vector_by_batch", a=(4,), b=(3, 4, 5), every_dtype=True)
     yield MatMulSample(name="batch_by_vector", a=(3, 2, 4), b=(4,))
-    yield MatMulSample(name="vector_by_rank_4", a=(4,), b=(2, 3, 4, 5))
-    yield MatMulSample(name="rank_4_by_vector", a=(2, 3, 2, 4), b=(4,))
+    yield MatMulSample(name="vector_by_rank_4", rank=4, a=(4,), b=(2, 3, 4, 5))
+    yield MatMulSample(name="rank_4_by_vector", rank=4, a=(2, 3, 2, 4), b=(4,))
     for rank in range(4, 9):
         lead = tuple(2 - axis % 2 for axis in range(rank - 2))
-        yield MatMulSample(name=f"rank_{rank}", a=(*lead, 2, 3), b=(*lead, 3, 2), every_dtype=rank == 5)
-        yield MatMulSample(name=f"rank_{rank}_by_matrix", a=(*lead, 2, 3), b=(3, 2))
+        yield MatMulSample(name=f"rank_{rank}", rank=rank, a=(*lead, 2, 3), b=(*lead, 3, 2), every_dtype=rank == 5)
+        yield MatMulSample(name=f"rank_{rank}_by_matrix", rank=rank, a=(*lead, 2, 3), b=(3, 2))
 
 
 def _sizes() -> Iterator[MatMulSample]:
@@ -125,12 +125,12 @@ def _values() -> Iterator[MatMulSample]:
 
 
 def _refused() -> Iterator[MatMulSample]:
-    yield MatMulSample(name="refused_inner_sizes_differ", a=(3, 4), b=(5, 6))
-    yield MatMulSample(name="refused_vectors_differ", a=(4,), b=(5,))
-    yield MatMulSample(name="refused_batches_differ", a=(2, 3, 4), b=(3, 4, 5))
-    yield MatMulSample(name="refused_inner_1_does_not_broadcast", a=(3, 4), b=(1, 5))
-    yield MatMulSample(name="refused_scalar_a", a=(), b=(4, 5))
-    yield MatMulSample(name="refused_scalar_b", a=(3, 4), b=())
+    yield MatMulSample(name="inner_sizes_differ", a=(3, 4), b=(5, 6))
+    yield MatMulSample(name="vectors_differ", a=(4,), b=(5,))
+    yield MatMulSample(name="batches_differ", a=(2, 3, 4), b=(3, 4, 5))
+    yield MatMulSample(name="inner_1_does_not_broadcast", a=(3, 4), b=(1, 5))
+    yield MatMulSample(name="scalar_a", a=(), b=(4, 5))
+    yield MatMulSample(name="scalar_b", a=(3, 4), b=())
 
 
 def fused_samples() -> Iterator[MatMulSample]:
@@ -156,10 +156,10 @@ def fused_samples() -> Iterator[MatMulSample]:
                     if batch_a or batch_b:
                         yield _batch_transposed(trans_a, trans_b, batch_a, batch_b)
     batched: tuple[tuple[str, Attribute], ...] = (("transBatchA", 1), ("transBatchB", 1))
-    yield MatMulSample(name="trans_batch_rank_4", a=(3, 2, 4, 5), b=(5, 2, 4, 6), attributes=batched)
-    yield MatMulSample(name="refused_trans_batch_of_matrices", a=(3, 4), b=(4, 5), attributes=batched)
-    yield MatMulSample(name="refused_trans_a_mismatch", a=(3, 4), b=(4, 5), attributes=(("transA", 1),))
-    yield MatMulSample(name="refused_trans_b_mismatch", a=(3, 4), b=(4, 5), attributes=(("transB", 1),))
+    yield MatMulSample(name="trans_batch_rank_4", rank=4, a=(3, 2, 4, 5), b=(5, 2, 4, 6), attributes=batched)
+    yield expect_refusal(MatMulSample(name="trans_batch_of_matrices", a=(3, 4), b=(4, 5), attributes=batched))
+    yield expect_refusal(MatMulSample(name="trans_a_mismatch", a=(3, 4), b=(4, 5), attributes=(("transA", 1),)))
+    yield expect_refusal(MatMulSample(name="trans_b_mismatch", a=(3, 4), b=(4, 5), attributes=(("transB", 1),)))
 
 
 def _batch_transposed(trans_a: int, trans_b: int, batch_a: int, batch_b: int) -> MatMulSample:
@@ -206,7 +206,7 @@ def softmax_samples() -> Iterator[MatMulSample]:
     yield replace(sample, name="softmax_integers", values="integers", every_dtype=False)
     yield replace(sample, name="softmax_zeros", values="zeros", every_dtype=False)
     yield replace(sample, name="softmax_no_rows", a=(0, 4), every_dtype=False)
-    yield MatMulSample(name="refused_inner_sizes_differ", a=(3, 4), b=(5, 6), attributes=softmax)
+    yield expect_refusal(MatMulSample(name="inner_sizes_differ", a=(3, 4), b=(5, 6), attributes=softmax))
 
 
 def dml_fused_samples() -> Iterator[MatMulSample]:
@@ -230,7 +230,7 @@ def dml_fused_samples() -> Iterator[MatMulSample]:
     yield replace(relu, name="relu_infinities", a=(4, 6), b=(6, 4), values="one_infinity")
     yield replace(relu, name="relu_no_rows", a=(0, 4))
     yield replace(relu, name="relu_sum_of_nothing", a=(3, 0), b=(0, 5))
-    yield replace(relu, name="refused_inner_sizes_differ", a=(3, 4), b=(5, 6))
+    yield expect_refusal(replace(relu, name="inner_sizes_differ", a=(3, 4), b=(5, 6)))
 
 
 def _bindings(name: str, domain: str) -> Any:
@@ -238,11 +238,10 @@ def _bindings(name: str, domain: str) -> Any:
         if sample.floats and np.dtype(dtypes[0]).kind != "f":
             return ()
         newest = since_version == since_versions(name, domain)[-1]
-        refused = sample.name.startswith("refused_")
-        chosen = spread(sample, first=dtypes[0] == "float32", newest=newest, scalar=refused)
+        chosen = spread(sample, first=dtypes[0] == "float32", newest=newest, scalar=sample.refused)
         if sample.a[-1:] == (0,):
             return chosen[:1]  # a wrong sum of nothing is what the memory held, and costs many runs to confirm
-        return chosen if not domain or refused else chosen[:3:2] if len(chosen) > 2 else chosen
+        return chosen if not domain or sample.refused else chosen[:3:2] if len(chosen) > 2 else chosen
 
     return bindings
 

@@ -12,11 +12,13 @@ reason that `FEATURES` gives.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
 
 from epcheck.generators.array import Array
+from epcheck.generators.case import expect_refusal
 from epcheck.generators.declaration.interaction import Arange, Interaction, int64s
 from epcheck.generators.declaration.parameter_space import Parts, Values
 from epcheck.generators.declaration.undefined_sample import LENGTH, Answer, UndefinedSample, UndefinedSamples, ramp
@@ -68,16 +70,16 @@ def transpose_samples() -> Iterator[MovementSample]:
     yield _permuted("nchw_to_nhwc", (2, 3, 5, 7), (0, 2, 3, 1), every_dtype=True)
     yield _permuted("nhwc_to_nchw", (2, 5, 7, 3), (0, 3, 1, 2))
     for rank in range(0, 9):
-        yield _permuted(f"rank_{rank}_default", shape_of_rank(rank), None)
+        yield replace(_permuted(f"rank_{rank}_default", shape_of_rank(rank), None), rank=rank)
         if rank > 3:
-            yield _permuted(f"rank_{rank}_rotated", shape_of_rank(rank), (*range(1, rank), 0))
+            yield replace(_permuted(f"rank_{rank}_rotated", shape_of_rank(rank), (*range(1, rank), 0)), rank=rank)
     yield _permuted("size_1_dimensions", (1, 3, 1, 2), (3, 0, 2, 1))
     yield _permuted("size_0", (0, 3, 2), (2, 0, 1))
     yield _permuted("more_than_a_thread_group", (3, 1031), (1, 0))
     yield _permuted("square", (33, 33), (1, 0))
-    yield _permuted("refused_repeated_axis", (2, 3), (0, 0))
-    yield _permuted("refused_axis_at_rank", (2, 3), (0, 2))
-    yield _permuted("refused_too_few_axes", (2, 3, 4), (1, 0))
+    yield expect_refusal(_permuted("repeated_axis", (2, 3), (0, 0)))
+    yield expect_refusal(_permuted("axis_at_rank", (2, 3), (0, 2)))
+    yield expect_refusal(_permuted("too_few_axes", (2, 3, 4), (1, 0)))
 
 
 def transposed(node: Node) -> Array:
@@ -110,7 +112,7 @@ def expand_samples() -> Iterator[MovementSample]:
     yield _expand("shape_longer", (3,), (2, 4, 3))
     yield _expand("nothing_to_do", (2, 3), (2, 3))
     yield _expand("shape_empty", (2, 3), ())
-    yield _expand("scalar", (), (2, 3))
+    yield replace(_expand("scalar", (), (2, 3)), rank=0)
     yield _expand("scalar_to_scalar", (), ())
     yield _expand("one_element", (1,), (7,))
     yield _expand("alternating", (2, 1, 3, 1), (2, 4, 3, 5))
@@ -118,12 +120,14 @@ def expand_samples() -> Iterator[MovementSample]:
     yield _expand("size_0", (0, 1), (0, 4))
     yield _expand("size_0_kept", (2, 0), (1, 1))
     for rank in range(1, 9):
-        yield _expand(f"rank_{rank}_first", (1, *shape_of_rank(rank)[1:]), (4, *shape_of_rank(rank)[1:]))
+        yield replace(
+            _expand(f"rank_{rank}_first", (1, *shape_of_rank(rank)[1:]), (4, *shape_of_rank(rank)[1:])), rank=rank
+        )
         if rank != 2:  # that is `scalar`
-            yield _expand(f"rank_{rank}_scalar", (), shape_of_rank(rank))
+            yield replace(_expand(f"rank_{rank}_scalar", (), shape_of_rank(rank)), rank=rank)
     yield _expand("more_than_a_thread_group", (3, 1), (3, 1031))
-    yield _expand("refused_sizes_differ", (2, 3), (2, 4))
-    yield _expand("refused_size_0_against_3", (3,), (0,))
+    yield expect_refusal(_expand("sizes_differ", (2, 3), (2, 4)))
+    yield expect_refusal(_expand("size_0_against_3", (3,), (0,)))
 
 
 def expanded(node: Node) -> Array:
@@ -158,15 +162,15 @@ def tile_samples() -> Iterator[MovementSample]:
     yield _tile("size_1", (1, 1), (5, 7))
     yield _tile("zero_times", (2, 3), (0, 2))
     yield _tile("size_0", (0, 3), (2, 2))
-    yield _tile("scalar", (), ())
+    yield replace(_tile("scalar", (), ()), rank=0)
     for rank in range(1, 9):
-        yield _tile(f"rank_{rank}_first", shape_of_rank(rank), (2,) + (1,) * (rank - 1))
+        yield replace(_tile(f"rank_{rank}_first", shape_of_rank(rank), (2,) + (1,) * (rank - 1)), rank=rank)
         if rank > 1:
-            yield _tile(f"rank_{rank}_last", shape_of_rank(rank), (1,) * (rank - 1) + (3,))
+            yield replace(_tile(f"rank_{rank}_last", shape_of_rank(rank), (1,) * (rank - 1) + (3,)), rank=rank)
     yield _tile("more_than_a_thread_group", (3, 7), (5, 103))
     yield _tile("many_times", (3,), (1031,))
-    yield _tile("refused_too_few_repeats", (2, 3), (2,))
-    yield _tile("refused_too_many_repeats", (2, 3), (1, 2, 2))
+    yield expect_refusal(_tile("too_few_repeats", (2, 3), (2,)))
+    yield expect_refusal(_tile("too_many_repeats", (2, 3), (1, 2, 2)))
 
 
 def tiled(node: Node) -> Array:
@@ -206,8 +210,8 @@ def depth_to_space_samples() -> Iterator[MovementSample]:
     yield _blocks("default_mode_batches", (3, 4, 1, 2), 2)
     yield _blocks("default_mode_blocksize_4", (1, 32, 1, 2), 4)
     yield _blocks("default_mode_size_0_width", (1, 4, 2, 0), 2)
-    yield _blocks("refused_depth_indivisible", (1, 6, 2, 2), 2)
-    yield _blocks("refused_rank_3", (4, 2, 2), 2)
+    yield expect_refusal(_blocks("depth_indivisible", (1, 6, 2, 2), 2))
+    yield expect_refusal(replace(_blocks("rank_3", (4, 2, 2), 2), rank=3))
 
 
 def depth_to_space(node: Node) -> Array:
@@ -252,9 +256,9 @@ def space_to_depth_samples() -> Iterator[MovementSample]:
     for mode in ("DCR", "CRD"):
         yield _blocks(mode.lower(), (2, 3, 4, 6), 2, mode)
         yield _blocks(f"{mode.lower()}_blocksize_3", (1, 2, 3, 6), 3, mode)
-    yield _blocks("refused_height_indivisible", (1, 2, 3, 4), 2)
-    yield _blocks("refused_width_indivisible", (1, 2, 4, 3), 2)
-    yield _blocks("refused_rank_3", (2, 4, 4), 2)
+    yield expect_refusal(_blocks("height_indivisible", (1, 2, 3, 4), 2))
+    yield expect_refusal(_blocks("width_indivisible", (1, 2, 4, 3), 2))
+    yield expect_refusal(replace(_blocks("rank_3", (2, 4, 4), 2), rank=3))
 
 
 def space_to_depth(node: Node) -> Array:
@@ -295,8 +299,8 @@ def crop_samples() -> Iterator[MovementSample]:
     yield _crop("scale_from_the_corner", (2, 2, 4, 5), (0, 0, 0, 0), (2, 3))
     yield _crop("scale_is_the_rest", (1, 1, 5, 4), (1, 2, 0, 0), (3, 3))
     yield _crop("more_than_a_thread_group", (2, 3, 20, 19), (1, 1, 2, 3))
-    yield _crop("refused_scale_beyond_the_image", (1, 1, 4, 4), (2, 2, 0, 0), (3, 1))
-    yield _crop("refused_three_borders", (1, 1, 4, 4), (1, 1, 1))
+    yield expect_refusal(_crop("scale_beyond_the_image", (1, 1, 4, 4), (2, 2, 0, 0), (3, 1)))
+    yield expect_refusal(_crop("three_borders", (1, 1, 4, 4), (1, 1, 1)))
 
 
 def cropped(node: Node) -> Array:
@@ -342,16 +346,18 @@ def reverse_sequence_samples() -> Iterator[MovementSample]:
     yield _sequences("one_step", (1, 3), (1, 1, 1))
     for rank in (3, 4, 5, 8):
         steps = (4, 3, *(1,) * (rank - 2))
-        yield _sequences(f"rank_{rank}_time_0_batch_1", steps, (4, 1, 3), time_axis=0, batch_axis=1)
-        yield _sequences(f"rank_{rank}_time_1_batch_0", steps, (1, 3, 2, 3), time_axis=1, batch_axis=0)
+        yield replace(_sequences(f"rank_{rank}_time_0_batch_1", steps, (4, 1, 3), time_axis=0, batch_axis=1), rank=rank)
+        yield replace(
+            _sequences(f"rank_{rank}_time_1_batch_0", steps, (1, 3, 2, 3), time_axis=1, batch_axis=0), rank=rank
+        )
         features = (4, 3, *shape_of_rank(rank - 2))
-        yield _sequences(f"rank_{rank}_features", features, (4, 1, 3))
+        yield replace(_sequences(f"rank_{rank}_features", features, (4, 1, 3)), rank=rank)
     yield _sequences("size_0_features", (4, 3, 0), (4, 2, 1))
     yield _sequences("more_than_a_thread_group", (1031, 3), (1031, 700, 2))
     yield _sequences("many_sequences", (3, 1031), tuple(1 + i % 3 for i in range(1031)))
-    yield _sequences("refused_one_axis_for_both", (4, 4), (2, 2, 2, 2), time_axis=1, batch_axis=1)
-    yield _sequences("refused_rank_1", (4,), (2, 2, 2, 2))
-    yield _sequences("refused_too_few_lengths", (4, 3), (2, 1))
+    yield expect_refusal(_sequences("one_axis_for_both", (4, 4), (2, 2, 2, 2), time_axis=1, batch_axis=1))
+    yield expect_refusal(_sequences("rank_1", (4,), (2, 2, 2, 2)))
+    yield expect_refusal(_sequences("too_few_lengths", (4, 3), (2, 1)))
 
 
 def reversed_sequences(node: Node) -> Array:

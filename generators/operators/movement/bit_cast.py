@@ -16,7 +16,7 @@ from onnx import TensorProto, helper
 
 from epcheck.generators import data, graph
 from epcheck.generators.array import Array
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.families import elementwise
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.operator import NO_KERNEL, PAIRS_OF_DTYPES, Operator
@@ -50,11 +50,11 @@ def samples() -> Iterator[BitCastSample]:
     yield BitCastSample(name="matrix", every_dtype=True, every_binding=True)
     yield BitCastSample(name="boundary", values="boundary", every_dtype=True)
     for name, shape in elementwise.shapes():
-        yield BitCastSample(name=name, shape=shape, every_dtype=name == "length_1025")
-    yield BitCastSample(name="refused_another_width", another_width=True)
-    yield BitCastSample(name="refused_to_undefined", to=TensorProto.UNDEFINED)
-    yield BitCastSample(name="refused_to_string", to=TensorProto.STRING)
-    yield BitCastSample(name="refused_to_no_type", to=1000)
+        yield BitCastSample(name=name, shape=shape, rank=len(shape), every_dtype=name == "length_1025")
+    yield expect_refusal(BitCastSample(name="another_width", another_width=True))
+    yield expect_refusal(BitCastSample(name="to_undefined", to=TensorProto.UNDEFINED))
+    yield expect_refusal(BitCastSample(name="to_string", to=TensorProto.STRING))
+    yield expect_refusal(BitCastSample(name="to_no_type", to=1000))
 
 
 def bindings(sample: BitCastSample, _: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from epcheck.generators.array import Array
+from epcheck.generators.case import expect_refusal
 from epcheck.generators.families.movement import (
     Argument,
     MovementSample,
@@ -51,16 +52,16 @@ def samples() -> Iterator[MovementSample]:
         yield _centred(f"axes_{words}", (4, 5, 6), (7, 3)[: len(axes)], axes, every_dtype=axes == (2, 0))
     for rank in range(1, 9):
         size = shape_of_rank(rank)
-        yield _centred(f"rank_{rank}", size, tuple(5 - length for length in size))
+        yield replace(_centred(f"rank_{rank}", size, tuple(5 - length for length in size)), rank=rank)
     yield _centred("to_size_0", (4, 3), (0, 3))
     yield _centred("from_size_0", (0, 3), (2, 3), every_dtype=True)
     yield _centred("one_element", (1,), (1,))
     yield _centred("crop_1025", (4097,), (1025,))
     yield _centred("pad_1025", (3, 2), (3, 1025))
-    yield _centred("refused_fewer_sizes", (4, 5), (3,))
-    yield _centred("refused_more_sizes_than_axes", (4, 5), (3, 3), (1,))
-    yield _centred("refused_axis_at_rank", (4, 5), (3,), (2,))
-    yield _centred("refused_axis_below_minus_rank", (4, 5), (3,), (-3,))
+    yield expect_refusal(_centred("fewer_sizes", (4, 5), (3,)))
+    yield expect_refusal(_centred("more_sizes_than_axes", (4, 5), (3, 3), (1,)))
+    yield expect_refusal(_centred("axis_at_rank", (4, 5), (3,), (2,)))
+    yield expect_refusal(_centred("axis_below_minus_rank", (4, 5), (3,), (-3,)))
 
 
 def centred(node: Node) -> Array:

@@ -7,13 +7,13 @@ allowed from Split-11 on ("Values should be >= 0"), negative axes from version 1
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 import numpy as np
 
 from epcheck.generators.array import Array
-from epcheck.generators.case import CaseContext
+from epcheck.generators.case import CaseContext, expect_refusal
 from epcheck.generators.declaration.interaction import Arange, Interaction, int64s
 from epcheck.generators.declaration.parameter_space import Parts, Values
 from epcheck.generators.directml.descriptions.movement.layout import Join, Split
@@ -69,9 +69,11 @@ def concat_samples() -> Iterator[ConcatSample]:
         yield _concat(f"axis_{label(axis)}", axis, *shapes, every_dtype=axis == -1)
     for rank in range(1, 9):
         shape = shape_of_rank(rank)
-        yield _concat(f"rank_{rank}_first_axis", 0, shape, (1, *shape[1:]), (2, *shape[1:]))
+        yield replace(_concat(f"rank_{rank}_first_axis", 0, shape, (1, *shape[1:]), (2, *shape[1:])), rank=rank)
         if rank > 1:
-            yield _concat(f"rank_{rank}_last_axis", rank - 1, shape, (*shape[:-1], 1), (*shape[:-1], 2))
+            yield replace(
+                _concat(f"rank_{rank}_last_axis", rank - 1, shape, (*shape[:-1], 1), (*shape[:-1], 2)), rank=rank
+            )
     for position in range(3):
         lengths = tuple(0 if i == position else 2 + i for i in range(3))
         yield _concat(f"empty_part_{position}", 0, *((n, 3) for n in lengths), every_dtype=position == 1)
@@ -83,11 +85,11 @@ def concat_samples() -> Iterator[ConcatSample]:
     yield _concat("seventeen_inputs", 1, *((2, 1 + i % 3) for i in range(17)))
     yield _concat("more_than_a_thread_group", 1, (3, 1031), (3, 7), (3, 130))
     yield _concat("inner_blocks_of_odd_size", 1, (5, 3, 7), (5, 2, 7))
-    yield _concat("refused_axis_at_rank", 2, (2, 3), (2, 3))
-    yield _concat("refused_axis_below_rank", -3, (2, 3), (2, 3))
-    yield _concat("refused_other_dimensions_differ", 0, (2, 3), (2, 4))
-    yield _concat("refused_ranks_differ", 0, (2, 3), (6,))
-    yield _concat("refused_scalars", 0, (), ())
+    yield expect_refusal(_concat("axis_at_rank", 2, (2, 3), (2, 3)))
+    yield expect_refusal(_concat("axis_below_rank", -3, (2, 3), (2, 3)))
+    yield expect_refusal(_concat("other_dimensions_differ", 0, (2, 3), (2, 4)))
+    yield expect_refusal(_concat("ranks_differ", 0, (2, 3), (6,)))
+    yield expect_refusal(_concat("scalars", 0, (), ()))
 
 
 def concat_node(sample: MovementSample, context: CaseContext) -> Node:
@@ -148,8 +150,8 @@ def split_samples() -> Iterator[MovementSample]:
         yield _split(f"axis_{label(axis)}", (4, 5, 6), (1, (4, 5, 6)[axis] - 1), axis)
     for rank in range(2, 9):
         shape = shape_of_rank(rank)
-        yield _split(f"rank_{rank}_first_axis", shape, (1, 1), 0)
-        yield _split(f"rank_{rank}_last_axis", shape, (shape[-1] - 1, 1), rank - 1)
+        yield replace(_split(f"rank_{rank}_first_axis", shape, (1, 1), 0), rank=rank)
+        yield replace(_split(f"rank_{rank}_last_axis", shape, (shape[-1] - 1, 1), rank - 1), rank=rank)
     for position in range(3):
         lengths = tuple(0 if i == position else 2 for i in range(3))
         yield _split(f"empty_part_{position}", (4, 3), lengths, every_dtype=position == 1)
@@ -172,16 +174,20 @@ def split_samples() -> Iterator[MovementSample]:
             name=f"num_outputs_{count}_of_{length}", shape=(2, length), outputs=count,
             arguments={"num_outputs": count, "axis": -1},
         )  # fmt: skip
-    yield _split("refused_sum_too_small", (5, 3), (2, 2))
-    yield _split("refused_sum_too_large", (5, 3), (3, 3))
-    yield _split("refused_negative_length", (5, 3), (6, -1), since=EMPTY_PARTS)
-    yield _split("refused_axis_at_rank", (5, 3), (2, 3), 2)
-    yield _split("refused_axis_below_rank", (5, 3), (2, 3), -3)
-    yield MovementSample(name="refused_unequal", shape=(5, 2), outputs=2, until=NUM_OUTPUTS - 1)
-    yield MovementSample(
-        name="refused_split_and_num_outputs", shape=(4, 2), outputs=2, arguments={"split": (2, 2), "num_outputs": 2}
+    yield expect_refusal(_split("sum_too_small", (5, 3), (2, 2)))
+    yield expect_refusal(_split("sum_too_large", (5, 3), (3, 3)))
+    yield expect_refusal(_split("negative_length", (5, 3), (6, -1), since=EMPTY_PARTS))
+    yield expect_refusal(_split("axis_at_rank", (5, 3), (2, 3), 2))
+    yield expect_refusal(_split("axis_below_rank", (5, 3), (2, 3), -3))
+    yield expect_refusal(MovementSample(name="unequal", shape=(5, 2), outputs=2, until=NUM_OUTPUTS - 1))
+    yield expect_refusal(
+        MovementSample(
+            name="split_and_num_outputs", shape=(4, 2), outputs=2, arguments={"split": (2, 2), "num_outputs": 2}
+        )
     )
-    yield MovementSample(name="refused_neither_split_nor_num_outputs", shape=(4, 2), outputs=2, since=NUM_OUTPUTS)
+    yield expect_refusal(
+        MovementSample(name="neither_split_nor_num_outputs", shape=(4, 2), outputs=2, since=NUM_OUTPUTS)
+    )
 
 
 def parts(node: Node) -> tuple[Array, ...]:

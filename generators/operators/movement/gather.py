@@ -7,11 +7,13 @@ Sources: the operator pages. An index out of bounds is an error by all of them; 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from epcheck.generators.array import Array
+from epcheck.generators.case import expect_refusal
 from epcheck.generators.declaration.interaction import Arange, Interaction, Literal, Random, int64s
 from epcheck.generators.declaration.parameter_space import Parts, Values
 from epcheck.generators.directml.descriptions.movement.gathering import Gather, GatherElements, GatherND1
@@ -67,25 +69,25 @@ def gather_samples() -> Iterator[MovementSample]:
     yield _indexed("scalar_index_of_1d", (7,), LAST_OF_7)
     yield _indexed("scalar_negative_index", (4, 3), -1, since=NEGATIVE_INDICES)
     yield _indexed("one_index", (4, 3), (3,))
-    yield _indexed("indices_of_rank_3", (4, 3), (((0, 1), (2, 3)), ((3, 2), (1, 0))))
+    yield replace(_indexed("indices_of_rank_3", (4, 3), (((0, 1), (2, 3)), ((3, 2), (1, 0)))), rank=3)
     yield _indexed("no_indices", (4, 3), ())
     yield _indexed("size_0_elsewhere", (4, 0), (1, 2))
     yield _indexed("size_0_axis_no_indices", (0, 3), ())
     yield _indexed("axis_of_size_1", (1, 3), (0, 0, 0))
     for rank in range(1, 9):
-        yield _indexed(f"rank_{rank}_first", shape_of_rank(rank), (1, 0))
+        yield replace(_indexed(f"rank_{rank}_first", shape_of_rank(rank), (1, 0)), rank=rank)
         if rank > 1:
-            yield _indexed(f"rank_{rank}_last", shape_of_rank(rank), (1, 0, 1), axis=rank - 1)
-    yield _indexed("output_of_rank_8", (2, 3, 2, 3), np.arange(16).reshape(2, 1, 2, 2, 2) % 3, axis=1)
+            yield replace(_indexed(f"rank_{rank}_last", shape_of_rank(rank), (1, 0, 1), axis=rank - 1), rank=rank)
+    yield replace(_indexed("output_of_rank_8", (2, 3, 2, 3), np.arange(16).reshape(2, 1, 2, 2, 2) % 3, axis=1), rank=8)
     yield _indexed("more_than_a_thread_group", (1031, 3), (np.arange(1500) * 7) % 1031)
     yield _indexed("long_rows", (5, 1031), (4, 0, 2))
-    yield _indexed("refused_index_at_length", (4, 3), (0, 4))
-    yield _indexed("refused_index_below_length", (4, 3), (-5, 0), since=NEGATIVE_INDICES)
-    yield _indexed("refused_index_int64_max", (4, 3), (2**63 - 1,))
-    yield _indexed("refused_index_2_to_the_32", (4, 3), (2**32,))
-    yield _indexed("refused_axis_at_rank", (4, 3), (0,), axis=2)
-    yield _indexed("refused_axis_below_rank", (4, 3), (0,), axis=-3)
-    yield _indexed("refused_scalar_data", (), (0,))
+    yield expect_refusal(_indexed("index_at_length", (4, 3), (0, 4)))
+    yield expect_refusal(_indexed("index_below_length", (4, 3), (-5, 0), since=NEGATIVE_INDICES))
+    yield expect_refusal(_indexed("index_int64_max", (4, 3), (2**63 - 1,)))
+    yield expect_refusal(_indexed("index_2_to_the_32", (4, 3), (2**32,)))
+    yield expect_refusal(_indexed("axis_at_rank", (4, 3), (0,), axis=2))
+    yield expect_refusal(_indexed("axis_below_rank", (4, 3), (0,), axis=-3))
+    yield expect_refusal(_indexed("scalar_data", (), (0,)))
 
 
 def checked(indices: Array, length: int) -> Array:
@@ -122,15 +124,15 @@ def gather_elements_samples() -> Iterator[MovementSample]:
     for rank in range(1, 9):
         shape = shape_of_rank(rank)
         parity = np.arange(np.prod(shape)).reshape(shape) % 2
-        yield _indexed(f"rank_{rank}_first", shape, parity)
+        yield replace(_indexed(f"rank_{rank}_first", shape, parity), rank=rank)
         if rank > 1:
-            yield _indexed(f"rank_{rank}_last", shape, 1 - parity, axis=-1)
+            yield replace(_indexed(f"rank_{rank}_last", shape, 1 - parity, axis=-1), rank=rank)
     yield _indexed("more_than_a_thread_group", (37, 41), (np.arange(37 * 41).reshape(37, 41) * 11) % 37)
-    yield _indexed("refused_index_at_length", (3, 2), ((0, 3),))
-    yield _indexed("refused_index_below_length", (3, 2), ((-4, 0),))
-    yield _indexed("refused_ranks_differ", (3, 2), (0, 1))
-    yield _indexed("refused_axis_at_rank", (3, 2), ((0, 0),), axis=2)
-    yield _indexed("refused_axis_below_rank", (3, 2), ((0, 0),), axis=-3)
+    yield expect_refusal(_indexed("index_at_length", (3, 2), ((0, 3),)))
+    yield expect_refusal(_indexed("index_below_length", (3, 2), ((-4, 0),)))
+    yield expect_refusal(_indexed("ranks_differ", (3, 2), (0, 1)))
+    yield expect_refusal(_indexed("axis_at_rank", (3, 2), ((0, 0),), axis=2))
+    yield expect_refusal(_indexed("axis_below_rank", (3, 2), ((0, 0),), axis=-3))
 
 
 def elements(node: Node) -> Array:
@@ -149,7 +151,7 @@ def gather_nd_samples() -> Iterator[MovementSample]:
     yield _indexed("special_values", (16,), [[i] for i in reversed(range(16))], special=True, every_dtype=True)
     yield _indexed("slices", (3, 4), ((2,), (0,)))
     yield _indexed("slices_of_3d", (2, 3, 4), ((0, 1), (1, 2), (1, 0)))
-    yield _indexed("indices_of_rank_3", (2, 2, 3), (((0, 1),), ((1, 0),)))
+    yield replace(_indexed("indices_of_rank_3", (2, 2, 3), (((0, 1),), ((1, 0),))), rank=3)
     yield _indexed("one_tuple", (2, 3), (1, 2))
     yield _indexed("one_tuple_slice", (2, 3), (1,))
     yield _indexed("negative_indices", (3, 4), ((-1, -4), (0, -1), (-3, 2)), every_dtype=True)
@@ -164,17 +166,17 @@ def gather_nd_samples() -> Iterator[MovementSample]:
     yield _indexed("batch_dims_2_negative", (2, 2, 3, 2), -np.ones((2, 2, 1)), batch_dims=2)
     for rank in range(1, 9):
         shape = shape_of_rank(rank)
-        yield _indexed(f"rank_{rank}_elements", shape, [[1] * rank, [0] * rank])
+        yield replace(_indexed(f"rank_{rank}_elements", shape, [[1] * rank, [0] * rank]), rank=rank)
         if rank > 1:
-            yield _indexed(f"rank_{rank}_slices", shape, [[1], [0]])
+            yield replace(_indexed(f"rank_{rank}_slices", shape, [[1], [0]]), rank=rank)
     yield _indexed("more_than_a_thread_group", (37, 41), [[i * 7 % 37, i * 11 % 41] for i in range(1100)])
     yield _indexed("long_slices", (5, 1031), [[4], [0]])
-    yield _indexed("refused_index_at_length", (2, 3), ((0, 3),))
-    yield _indexed("refused_index_below_length", (2, 3), ((-3, 0),))
-    yield _indexed("refused_tuples_longer_than_rank", (2, 3), ((0, 1, 0),))
-    yield _indexed("refused_batches_differ", (2, 3, 4), [[1], [0], [1]], batch_dims=1)
-    yield _indexed("refused_batch_dims_at_rank", (2, 3), ((0, 1), (1, 0)), batch_dims=2)
-    yield _indexed("refused_scalar_data", (), (0,))
+    yield expect_refusal(_indexed("index_at_length", (2, 3), ((0, 3),)))
+    yield expect_refusal(_indexed("index_below_length", (2, 3), ((-3, 0),)))
+    yield expect_refusal(_indexed("tuples_longer_than_rank", (2, 3), ((0, 1, 0),)))
+    yield expect_refusal(_indexed("batches_differ", (2, 3, 4), [[1], [0], [1]], batch_dims=1))
+    yield expect_refusal(_indexed("batch_dims_at_rank", (2, 3), ((0, 1), (1, 0)), batch_dims=2))
+    yield expect_refusal(_indexed("scalar_data", (), (0,)))
 
 
 def slices(node: Node) -> Array:

@@ -9,11 +9,13 @@ constant on an axis of length 0, repeated axes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from epcheck.generators.array import Array
+from epcheck.generators.case import expect_refusal
 from epcheck.generators.declaration.interaction import Arange, Interaction, Literal, int64s
 from epcheck.generators.declaration.optional_io import OptionalIO, each_alone
 from epcheck.generators.declaration.parameter_space import Parts, Values
@@ -57,7 +59,7 @@ def samples() -> Iterator[MovementSample]:
     yield from _modes()
     yield from _ranks()
     yield from _axes()
-    yield from _refused()
+    yield from map(expect_refusal, _refused())
 
 
 def _constant() -> Iterator[MovementSample]:
@@ -78,7 +80,7 @@ def _constant() -> Iterator[MovementSample]:
     yield _pad("negative_to_size_0", (4, 5), (-2, 0, -2, 0))
     yield _pad("size_0_to_2", (0, 3), (1, 0, 1, 0), constant_value=Typed(1))
     yield _pad("size_0_stays", (0, 3), (0, 1, 0, 1))
-    yield _pad("scalar", (), ())
+    yield replace(_pad("scalar", (), ()), rank=0)
     yield _pad("more_than_a_thread_group", (3, 401), (1, 7, 0, 2))
 
 
@@ -104,9 +106,9 @@ def _ranks() -> Iterator[MovementSample]:
     for rank in range(1, 9):
         shape = movement.shape_of_rank(rank)
         pads = tuple((1 if axis in (0, rank - 1) else 0) for axis in range(rank)) + (0,) * (rank - 1) + (1,)
-        yield _pad(f"rank_{rank}", shape, pads)
+        yield replace(_pad(f"rank_{rank}", shape, pads), rank=rank)
         if rank in (3, 5, 8):
-            yield _pad(f"rank_{rank}_edge", shape, pads, mode="edge")
+            yield replace(_pad(f"rank_{rank}_edge", shape, pads, mode="edge"), rank=rank)
 
 
 def _axes() -> Iterator[MovementSample]:
@@ -117,16 +119,16 @@ def _axes() -> Iterator[MovementSample]:
     yield _pad("axes_all", (2, 3), (1, 0, 2, 3), axes=(0, 1), constant_value=CONSTANT)
     yield _pad("axes_edge", (2, 3, 4), (2, 1), mode="edge", axes=(1,))
     yield _pad("axes_reflect", (2, 3, 4), (2, 1), mode="reflect", axes=(1,))
-    yield _pad("refused_axis_at_rank", (2, 3), (1, 1), axes=(2,))
-    yield _pad("refused_pads_for_all_axes", (2, 3), (1, 1, 1, 1), axes=(1,))
+    yield expect_refusal(_pad("axis_at_rank", (2, 3), (1, 1), axes=(2,)))
+    yield expect_refusal(_pad("pads_for_all_axes", (2, 3), (1, 1, 1, 1), axes=(1,)))
 
 
 def _refused() -> Iterator[MovementSample]:
-    yield _pad("refused_too_few_pads", (2, 3), (1, 1))
-    yield _pad("refused_odd_pads", (2, 3), (1, 1, 1))
-    yield _pad("refused_more_removed_than_there_is", (2, 3), (-2, 0, -1, 0))
-    yield _pad("refused_unknown_mode", (2, 3), (1, 1, 1, 1), mode="mirror")
-    yield _pad("refused_wrap", (3, 4), (1, 1, 1, 1), until=WRAP - 1, mode="wrap")
+    yield _pad("too_few_pads", (2, 3), (1, 1))
+    yield _pad("odd_pads", (2, 3), (1, 1, 1))
+    yield _pad("more_removed_than_there_is", (2, 3), (-2, 0, -1, 0))
+    yield _pad("unknown_mode", (2, 3), (1, 1, 1, 1), mode="mirror")
+    yield _pad("wrap", (3, 4), (1, 1, 1, 1), until=WRAP - 1, mode="wrap")
 
 
 def _pads(node: Node) -> list[tuple[int, int]]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from epcheck.generators.array import Array
+from epcheck.generators.case import expect_refusal
 from epcheck.generators.declaration.interaction import Arange, Interaction, Literal, Random, int64s
 from epcheck.generators.declaration.parameter_space import ParameterSpace, Parts, Values
 from epcheck.generators.declaration.undefined_sample import FLOATS, Answer, UndefinedSample, UndefinedSamples, ramp
@@ -83,9 +84,9 @@ def scatter_elements_samples() -> Iterator[MovementSample]:
     yield _scattered("size_1_dimensions", (1, 3, 1), np.array([2, 0]).reshape(1, 2, 1), axis=1)
     for rank in range(1, 9):
         shape = shape_of_rank(rank)
-        yield _scattered(f"rank_{rank}_first", shape, np.ones((1, *shape[1:])))
+        yield replace(_scattered(f"rank_{rank}_first", shape, np.ones((1, *shape[1:]))), rank=rank)
         if rank > 1:
-            yield _scattered(f"rank_{rank}_last", shape, np.ones((*shape[:-1], 1)), axis=-1)
+            yield replace(_scattered(f"rank_{rank}_last", shape, np.ones((*shape[:-1], 1)), axis=-1), rank=rank)
     many = np.argsort((np.arange(37 * 41) * 101 % 1517).reshape(37, 41), axis=0)
     yield _scattered("more_than_a_thread_group", (37, 41), many)
     yield _scattered("reduction_none", (3, 3), ((1, 0, 2), (0, 2, 1)), reduction="none")
@@ -94,11 +95,11 @@ def scatter_elements_samples() -> Iterator[MovementSample]:
         yield _scattered(f"{reduction}_repeated", (3, 4), ((1, 1, 1), (2, 0, 2)), axis=1, reduction=reduction,
                          every_dtype=True)  # fmt: skip
         yield _scattered(f"{reduction}_repeated_negative", (5,), (-1, 4, -1, 0), reduction=reduction)
-    yield _scattered("refused_index_at_length", (3, 2), ((0, 3),))
-    yield _scattered("refused_index_below_length", (3, 2), ((-4, 0),))
-    yield _scattered("refused_updates_of_another_shape", (3, 2), ((0, 1),), (1, 1))
-    yield _scattered("refused_ranks_differ", (3, 2), (0, 1))
-    yield _scattered("refused_axis_at_rank", (3, 2), ((0, 1),), axis=2)
+    yield expect_refusal(_scattered("index_at_length", (3, 2), ((0, 3),)))
+    yield expect_refusal(_scattered("index_below_length", (3, 2), ((-4, 0),)))
+    yield expect_refusal(_scattered("updates_of_another_shape", (3, 2), ((0, 1),), (1, 1)))
+    yield expect_refusal(_scattered("ranks_differ", (3, 2), (0, 1)))
+    yield expect_refusal(_scattered("axis_at_rank", (3, 2), ((0, 1),), axis=2))
 
 
 def scattered_elements(node: Node) -> Array:
@@ -128,7 +129,7 @@ def scatter_nd_samples() -> Iterator[MovementSample]:
     yield _scattered("elements_of_2d", (3, 4), ((0, 3), (2, 1), (1, 0)), (3,))
     yield _scattered("slices", (4, 4, 3), ((0,), (2,)), (2, 4, 3), every_dtype=True)
     yield _scattered("slices_of_last_axis", (3, 4, 5), ((2, 1), (0, 3)), (2, 5))
-    yield _scattered("indices_of_rank_3", (4, 5), (((0, 1), (1, 2)), ((2, 3), (3, 4))), (2, 2))
+    yield replace(_scattered("indices_of_rank_3", (4, 5), (((0, 1), (1, 2)), ((2, 3), (3, 4))), (2, 2)), rank=3)
     yield _scattered("one_tuple", (3, 4), (2, 1), ())
     yield _scattered("one_tuple_slice", (3, 4), (2,), (4,))
     yield _scattered("negative_indices", (3, 4), ((-1, -4), (0, -1), (-2, 2)), (3,), every_dtype=True)
@@ -136,9 +137,9 @@ def scatter_nd_samples() -> Iterator[MovementSample]:
     yield _scattered("all_elements", (2, 3), [[i, j] for i in (1, 0) for j in (2, 0, 1)], (6,))
     for rank in range(1, 9):
         shape = shape_of_rank(rank)
-        yield _scattered(f"rank_{rank}_elements", shape, [[1] * rank, [0] * rank], (2,))
+        yield replace(_scattered(f"rank_{rank}_elements", shape, [[1] * rank, [0] * rank], (2,)), rank=rank)
         if rank > 1:
-            yield _scattered(f"rank_{rank}_slices", shape, [[1]], (1, *shape[1:]))
+            yield replace(_scattered(f"rank_{rank}_slices", shape, [[1]], (1, *shape[1:])), rank=rank)
     yield _scattered("more_than_a_thread_group", (37, 41), [[i * 7 % 37, i * 11 % 41] for i in range(1100)], (1100,))
     yield _scattered("reduction_none", (8,), ((4,), (3,)), (2,), reduction="none")
     for reduction in REDUCTIONS:
@@ -146,11 +147,11 @@ def scatter_nd_samples() -> Iterator[MovementSample]:
         yield _scattered(f"{reduction}_repeated", (4, 3), ((1,), (3,), (1,)), (3, 3), reduction=reduction,
                          every_dtype=True)  # fmt: skip
         yield _scattered(f"{reduction}_repeated_negative", (5,), ((-1,), (4,), (0,)), (3,), reduction=reduction)
-    yield _scattered("refused_index_at_length", (3, 2), ((0, 2),), (1,))
-    yield _scattered("refused_index_below_length", (3, 2), ((-4, 0),), (1,))
-    yield _scattered("refused_tuples_longer_than_rank", (3, 2), ((0, 1, 0),), (1,))
-    yield _scattered("refused_updates_of_another_shape", (3, 2), ((0,), (1,)), (2, 3))
-    yield _scattered("refused_scalar_data", (), ((0,),), (1,))
+    yield expect_refusal(_scattered("index_at_length", (3, 2), ((0, 2),), (1,)))
+    yield expect_refusal(_scattered("index_below_length", (3, 2), ((-4, 0),), (1,)))
+    yield expect_refusal(_scattered("tuples_longer_than_rank", (3, 2), ((0, 1, 0),), (1,)))
+    yield expect_refusal(_scattered("updates_of_another_shape", (3, 2), ((0,), (1,)), (2, 3)))
+    yield expect_refusal(_scattered("scalar_data", (), ((0,),), (1,)))
 
 
 def scattered_slices(node: Node) -> Array:

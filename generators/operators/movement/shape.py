@@ -21,7 +21,7 @@ from onnx import helper
 from epcheck.generators import graph
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import CaseContext
+from epcheck.generators.case import CaseContext, expect_refusal
 from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.declaration.interaction import Arange, Interaction, Literal
 from epcheck.generators.directml.descriptions.movement.filling import (
@@ -73,7 +73,7 @@ def _sample(name: str, shape: tuple[int, ...] = (), every_dtype: bool = False, s
 def shape_samples() -> Iterator[MovementSample]:
     yield _sample("three_dimensions", (2, 3, 4), every_dtype=True)
     for rank in (0, 1, 2, 4, 5, 8):
-        yield _sample(f"rank_{rank}", shape_of_rank(rank), every_dtype=rank == 0)
+        yield replace(_sample(f"rank_{rank}", shape_of_rank(rank), every_dtype=rank == 0), rank=rank)
     yield _sample("size_0", (0, 3))
     yield _sample("size_1", (1, 1, 1))
     yield _sample("large", (1031, 3))
@@ -101,7 +101,7 @@ def shape_of(node: Node) -> Array:
 def size_samples() -> Iterator[MovementSample]:
     yield _sample("three_dimensions", (2, 3, 4), every_dtype=True)
     for rank in (0, 1, 2, 4, 5, 8):
-        yield _sample(f"rank_{rank}", shape_of_rank(rank), every_dtype=rank == 0)
+        yield replace(_sample(f"rank_{rank}", shape_of_rank(rank), every_dtype=rank == 0), rank=rank)
     yield _sample("size_0", (3, 0, 2))
     yield _sample("size_0_alone", (0,))
     yield _sample("size_1", (1, 1, 1))
@@ -125,15 +125,15 @@ def constant_samples() -> Iterator[MovementSample]:
     yield _constant("value_omitted", (2, 3))
     for name, value in {"nan": np.nan, "minus_inf": -np.inf, "minus_0": -0.0, "denormal": 1e-45}.items():
         yield _constant(f"value_{name}", (2, 3), kinds="f", value=Typed((value,)))
-    yield _constant("scalar", (), value=Typed((3,)))
+    yield replace(_constant("scalar", (), value=Typed((3,))), rank=0)
     for rank in range(1, 9):
-        yield _constant(f"rank_{rank}", shape_of_rank(rank), value=Typed((2,)))
+        yield replace(_constant(f"rank_{rank}", shape_of_rank(rank), value=Typed((2,))), rank=rank)
     yield _constant("size_0", (3, 0), value=Typed((1,)))
     yield _constant("size_1", (1, 1), value=Typed((1,)))
     yield _constant("more_than_a_thread_group", (1031, 3), value=Typed((5,)))
-    yield _constant("refused_negative_size", (2, -1), value=Typed((1,)))
-    yield _constant("refused_two_values", (2, 3), value=Typed((1, 2)))
-    yield _sample("refused_shape_of_rank_2", input=np.array([[2, 3]]), value=Typed((1,)))
+    yield expect_refusal(_constant("negative_size", (2, -1), value=Typed((1,))))
+    yield expect_refusal(_constant("two_values", (2, 3), value=Typed((1, 2))))
+    yield expect_refusal(_sample("shape_of_rank_2", input=np.array([[2, 3]]), value=Typed((1,))))
 
 
 CONSTANT_PARAMETERS = frozenset({"input"})
@@ -175,8 +175,8 @@ def eye_samples() -> Iterator[MovementSample]:
     yield _sample("special_values_ignored", (3, 5), special=True)
     for dtype in DTYPES:
         yield _sample(f"to_{dtype}", (2, 3), k=1, dtype=_onnx_type(dtype))
-    yield _sample("refused_rank_1", (3,))
-    yield _sample("refused_rank_3", (2, 3, 3))
+    yield expect_refusal(_sample("rank_1", (3,)))
+    yield expect_refusal(replace(_sample("rank_3", (2, 3, 3)), rank=3))
 
 
 def _onnx_type(dtype: str) -> int:
@@ -209,23 +209,23 @@ def lower_eye(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
 
 @dataclass(frozen=True, kw_only=True)
 class RangeSample(MovementSample):
-    """start, limit, delta: exact; text stands for the ends of an integer dtype. only: the dtypes that can hold them."""
+    """start, limit, delta: exact; text stands for the ends of an integer dtype. only: the dtypes that can hold them.
+    constant: it comes with initializers, too; such a node does not depend on anything."""
 
     start: float | str
     limit: float | str
     delta: float | str
     only: tuple[str, ...] = ()
+    constant: bool = False
 
 
 def _range(name: str, start: float | str, limit: float | str, delta: float | str, kinds: str = "fi",
-           every_dtype: bool = False, only: tuple[str, ...] = ()) -> RangeSample:  # fmt: skip
-    return RangeSample(
-        name=name, start=start, limit=limit, delta=delta, kinds=kinds, every_dtype=every_dtype, only=only
-    )
+           **members: Any) -> RangeSample:  # fmt: skip
+    return RangeSample(name=name, start=start, limit=limit, delta=delta, kinds=kinds, **members)
 
 
 def range_samples() -> Iterator[RangeSample]:
-    yield _range("ascending", 3, 9, 3, every_dtype=True)
+    yield _range("ascending", 3, 9, 3, every_dtype=True, constant=True)
     yield _range("descending", 10, 4, -2, every_dtype=True)
     yield _range("by_1", 0, 7, 1)
     yield _range("last_step_cut", 0, 10, 4, every_dtype=True)
@@ -244,10 +244,10 @@ def range_samples() -> Iterator[RangeSample]:
     yield _range("large_start", 2.0**20, 2.0**20 + 8, 1, "f", only=("float32", "float64"))
     yield _range("upper_end", "max-3", "max", 1, "i", every_dtype=True)
     yield _range("lower_end", "min+3", "min", -1, "i", every_dtype=True)
-    yield _range("whole_range", "min", "max", "max//2", "i", every_dtype=True)
+    yield _range("whole_range", "min", "max", "max//2", "i", every_dtype=True, constant=True)
     yield _range("beyond_2_24", 2**24 + 1, 2**24 + 6, 2, "i", every_dtype=True, only=("int32", "int64"))
     yield _range("beyond_2_53", 2**53 + 1, 2**53 + 9, 3, "i", every_dtype=True, only=("int64",))
-    yield _range("refused_two_starts", 0, 3, 1)
+    yield expect_refusal(_range("two_starts", 0, 3, 1, constant=True))
 
 
 def range_bindings(sample: RangeSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
@@ -258,19 +258,15 @@ def range_bindings(sample: RangeSample, since_version: int, dtypes: tuple[str, .
         return ()
     if not (sample.every_dtype or (dtypes == ("float32",) and since_version == newest_claimed_version("Range"))):
         return ()
-    if since_version == newest_claimed_version("Range") and sample.name in ALSO_CONSTANT:
+    if since_version == newest_claimed_version("Range") and sample.constant:
         return graph.INITIALIZER, graph.RUNTIME
     return (graph.RUNTIME,)
-
-
-ALSO_CONSTANT = ("ascending", "whole_range", "refused_two_starts")
-"""The samples of Range that come with initializers, too; such a node does not depend on anything."""
 
 
 def range_node(sample: RangeSample, context: CaseContext) -> Node:
     """start, limit and delta are scalars of the case's dtype."""
     numbers = {name: _number(getattr(sample, name), context.dtype) for name in ("start", "limit", "delta")}
-    if sample.name == "refused_two_starts":
+    if sample.refused:  # two starts
         numbers["start"] = np.repeat(numbers["start"], 2)
     operands = tuple(Operand(name, value, parameter=True) for name, value in numbers.items())
     return Node("Range", "", context.since_version, operands, ("output",))
@@ -356,15 +352,15 @@ def one_hot_samples() -> Iterator[MovementSample]:
     yield _one_hot("no_indices", (), 3)
     for rank in (3, 5, 7):
         indices = np.arange(np.prod(shape_of_rank(rank))).reshape(shape_of_rank(rank)) % 4
-        yield _one_hot(f"rank_{rank}", indices, 3)
-        yield _one_hot(f"rank_{rank}_axis_0", indices, 3, axis=0)
+        yield replace(_one_hot(f"rank_{rank}", indices, 3), rank=rank)
+        yield replace(_one_hot(f"rank_{rank}_axis_0", indices, 3, axis=0), rank=rank)
     yield _one_hot("more_than_a_thread_group", np.arange(103) % 11, 11)
     yield _one_hot("large_depth", (1030, 0), 1031)
     yield _one_hot("on_below_off", (0, 1), 3, values=Typed((5, 2)))
-    yield _one_hot("refused_axis_beyond_rank", (0, 1), 3, axis=2)
-    yield _one_hot("refused_axis_below_rank", (0, 1), 3, since=NEGATIVE_INDICES, axis=-3)
-    yield _one_hot("refused_three_values", (0, 1), 3, values=Typed((0, 1, 1)))
-    yield _one_hot("refused_two_depths", (0, 1), np.array([3, 3]))
+    yield expect_refusal(_one_hot("axis_beyond_rank", (0, 1), 3, axis=2))
+    yield expect_refusal(_one_hot("axis_below_rank", (0, 1), 3, since=NEGATIVE_INDICES, axis=-3))
+    yield expect_refusal(_one_hot("three_values", (0, 1), 3, values=Typed((0, 1, 1))))
+    yield expect_refusal(_one_hot("two_depths", (0, 1), np.array([3, 3])))
 
 
 def one_hot(node: Node) -> Array:
@@ -410,13 +406,13 @@ def non_zero_samples() -> Iterator[MovementSample]:
     yield _sample("one_zero", (1,), X=Typed((0,)))
     yield _sample("first_only", (4,), X=Typed((1, 0, 0, 0)))
     yield _sample("last_only", (2, 3), X=Typed(((0, 0, 0), (0, 0, 1))))
-    yield _sample("scalar", (), since=SCALARS, X=Typed(3))
+    yield replace(_sample("scalar", (), since=SCALARS, X=Typed(3)), rank=0)
     yield _sample("scalar_zero", (), since=SCALARS, X=Typed(0))
     yield _sample("size_0", (0, 3))
     for rank in (3, 4, 5, 8):
         shape = shape_of_rank(rank)
         values = (np.arange(np.prod(shape)) % 3).reshape(shape)
-        yield _sample(f"rank_{rank}", shape, X=Typed(values.tolist()))
+        yield replace(_sample(f"rank_{rank}", shape, X=Typed(values.tolist())), rank=rank)
     yield _sample("more_than_a_thread_group", (1031,), X=Typed(tuple(i % 2 for i in range(1031))))
     yield _sample("many_rows", (300, 5), X=Typed(tuple(tuple((i + j) % 3 for j in range(5)) for i in range(300))))
 
@@ -453,7 +449,7 @@ def trilu_samples() -> Iterator[MovementSample]:
         for name, k in {"int32_max": 2**31 - 1, "int32_min": -(2**31)}.items():
             yield _sample(f"{side}_k_{name}", (3, 3), upper=upper, k=np.array(k))
         for rank in (3, 4, 5, 8):
-            yield _sample(f"{side}_rank_{rank}", shape_of_rank(rank), upper=upper, k=np.array(-1))
+            yield replace(_sample(f"{side}_rank_{rank}", shape_of_rank(rank), upper=upper, k=np.array(-1)), rank=rank)
         yield _sample(f"{side}_one_row", (1, 5), upper=upper, k=np.array(2))
         yield _sample(f"{side}_one_column", (5, 1), upper=upper, k=np.array(-2))
         yield _sample(f"{side}_one_element", (1, 1), upper=upper)
@@ -461,8 +457,8 @@ def trilu_samples() -> Iterator[MovementSample]:
         yield _sample(f"{side}_size_0_batch", (0, 3, 3), upper=upper)
         yield _sample(f"{side}_more_than_a_thread_group", (2, 33, 35), upper=upper)
     yield _sample("k_without_upper", (3, 4), k=np.array(-1))
-    yield _sample("refused_rank_1", (4,))
-    yield _sample("refused_scalar", ())
+    yield expect_refusal(_sample("rank_1", (4,)))
+    yield expect_refusal(_sample("scalar"))
 
 
 def trilu(node: Node) -> Array:

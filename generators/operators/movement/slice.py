@@ -13,7 +13,7 @@ import numpy as np
 
 from epcheck.generators import data, graph
 from epcheck.generators.array import Array
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.declaration.interaction import Arange, Interaction, int64s
 from epcheck.generators.declaration.parameter_space import Parts, Values
@@ -47,7 +47,6 @@ class SliceSample(Sample):
     steps: tuple[int, ...] | None = None
     index_dtype: str = "int64"
     boundary_data: bool = False
-    refused: bool = False
 
 
 def samples() -> Iterator[SliceSample]:
@@ -61,7 +60,7 @@ def samples() -> Iterator[SliceSample]:
     yield SliceSample(
         name="every_value_backward", boundary_data=True, starts=(-1,), ends=(INT64.min,), steps=(-1,), every_dtype=True
     )
-    yield from _refused()
+    yield from map(expect_refusal, _refused())
 
 
 def _steps() -> Iterator[SliceSample]:
@@ -144,6 +143,7 @@ def _ranks() -> Iterator[SliceSample]:
         shape = tuple(2 + axis % 2 for axis in range(rank))
         yield SliceSample(
             name=f"rank_{rank}_last_axis",
+            rank=rank,
             shape=shape,
             starts=(1,),
             ends=(INT64.max,),
@@ -152,6 +152,7 @@ def _ranks() -> Iterator[SliceSample]:
         )
         yield SliceSample(
             name=f"rank_{rank}_all_backward",
+            rank=rank,
             shape=shape,
             starts=(-1,) * rank,
             ends=(INT64.min,) * rank,
@@ -204,22 +205,16 @@ def _int32_indices() -> Iterator[SliceSample]:
 
 def _refused() -> Iterator[SliceSample]:
     matrix = (4, 5)
-    yield SliceSample(name="refused_step_0", starts=(0,), ends=(4,), steps=(0,), refused=True)
-    yield SliceSample(name="refused_repeated_axis", shape=matrix, starts=(0, 1), ends=(2, 3), axes=(1, 1), refused=True)
-    yield SliceSample(
-        name="refused_repeated_axis_by_sign", shape=matrix, starts=(0, 1), ends=(2, 3), axes=(1, -1), refused=True
-    )
-    yield SliceSample(name="refused_axis_at_rank", shape=matrix, starts=(0,), ends=(1,), axes=(2,), refused=True)
-    yield SliceSample(name="refused_axis_below_rank", shape=matrix, starts=(0,), ends=(1,), axes=(-3,), refused=True)
-    yield SliceSample(name="refused_axis_of_a_scalar", shape=(), starts=(0,), ends=(1,), axes=(0,), refused=True)
-    yield SliceSample(name="refused_fewer_ends", shape=matrix, starts=(0, 0), ends=(1,), axes=(0, 1), refused=True)
-    yield SliceSample(name="refused_fewer_axes", shape=matrix, starts=(0, 0), ends=(1, 1), axes=(0,), refused=True)
-    yield SliceSample(
-        name="refused_fewer_steps", shape=matrix, starts=(0, 0), ends=(1, 1), axes=(0, 1), steps=(1,), refused=True
-    )
-    yield SliceSample(
-        name="refused_more_than_rank", shape=matrix, starts=(0, 0, 0), ends=(1, 1, 1), axes=None, refused=True
-    )
+    yield SliceSample(name="step_0", starts=(0,), ends=(4,), steps=(0,))
+    yield SliceSample(name="repeated_axis", shape=matrix, starts=(0, 1), ends=(2, 3), axes=(1, 1))
+    yield SliceSample(name="repeated_axis_by_sign", shape=matrix, starts=(0, 1), ends=(2, 3), axes=(1, -1))
+    yield SliceSample(name="axis_at_rank", shape=matrix, starts=(0,), ends=(1,), axes=(2,))
+    yield SliceSample(name="axis_below_rank", shape=matrix, starts=(0,), ends=(1,), axes=(-3,))
+    yield SliceSample(name="axis_of_a_scalar", shape=(), starts=(0,), ends=(1,), axes=(0,))
+    yield SliceSample(name="fewer_ends", shape=matrix, starts=(0, 0), ends=(1,), axes=(0, 1))
+    yield SliceSample(name="fewer_axes", shape=matrix, starts=(0, 0), ends=(1, 1), axes=(0,))
+    yield SliceSample(name="fewer_steps", shape=matrix, starts=(0, 0), ends=(1, 1), axes=(0, 1), steps=(1,))
+    yield SliceSample(name="more_than_rank", shape=matrix, starts=(0, 0, 0), ends=(1, 1, 1), axes=None)
 
 
 def _label(value: int) -> str:

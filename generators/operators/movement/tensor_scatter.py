@@ -8,10 +8,12 @@ mode indices are taken modulo the cache's length. An index below 0 the page does
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from epcheck.generators.array import Array
+from epcheck.generators.case import expect_refusal
 from epcheck.generators.families.movement import (
     Argument,
     Drawn,
@@ -56,30 +58,30 @@ def samples() -> Iterator[MovementSample]:
         yield _scatter(f"axis_{'minus_' if axis < 0 else ''}{abs(axis)}", cache, size, (1, 0), axis=axis)
     for rank in range(2, 9):
         shape = (2, *(2 + at % 2 for at in range(rank - 1)))
-        yield _scatter(f"rank_{rank}_axis_1", shape, (2, 1, *shape[2:]), (1, 0), axis=1)
-        yield _scatter(f"rank_{rank}_last_axis", shape, (*shape[:-1], 1), (0, 1), axis=-1)
-    yield _scatter("rank_3_default_axis", (2, 5, 3), (2, 2, 3), (3, 0))
+        yield replace(_scatter(f"rank_{rank}_axis_1", shape, (2, 1, *shape[2:]), (1, 0), axis=1), rank=rank)
+        yield replace(_scatter(f"rank_{rank}_last_axis", shape, (*shape[:-1], 1), (0, 1), axis=-1), rank=rank)
+    yield replace(_scatter("rank_3_default_axis", (2, 5, 3), (2, 2, 3), (3, 0)), rank=3)
     yield _scatter("one_sample", (1, 1, 1, 1), (1, 1, 1, 1), (0,))
     yield _scatter("size_0_update", cache, (2, 3, 0, 4), (1, 2))
     yield _scatter("size_0_batch", (0, 3, 8, 4), (0, 3, 2, 4), ())
     yield _scatter("size_0_beside", (2, 0, 8, 4), (2, 0, 2, 4), (1, 2))
     yield _scatter("length_1025", (1, 2, 1025, 3), (1, 2, 600, 3), (400,))
     yield _scatter("many_samples", (67, 1, 4, 2), (67, 1, 1, 2), tuple(at % 4 for at in range(67)))
-    yield from _refused(cache, update)
+    yield from map(expect_refusal, _refused(cache, update))
 
 
 def _refused(cache: Shape, update: Shape) -> Iterator[MovementSample]:
-    yield _scatter("refused_beyond_the_end", cache, update, (7, 0))
-    yield _scatter("refused_beyond_the_end_of_one_sample", cache, (2, 3, 3, 4), (0, 6), mode="linear")
-    yield _scatter("refused_negative_index", cache, update, (-1, 0))
-    yield _scatter("refused_update_longer_than_cache", cache, (2, 3, 9, 4), (0, 0))
-    yield _scatter("refused_update_of_other_heads", cache, (2, 2, 2, 4), (0, 0))
-    yield _scatter("refused_update_of_other_rank", cache, (2, 3, 2), (0, 0))
-    yield _scatter("refused_axis_0", cache, (1, 3, 8, 4), (0, 0), axis=0)
-    yield _scatter("refused_axis_minus_rank", cache, (1, 3, 8, 4), (0, 0), axis=-4)
-    yield _scatter("refused_axis_at_rank", cache, update, (0, 0), axis=4)
-    yield _scatter("refused_indices_of_other_batch", cache, update, (0, 0, 0))
-    yield _scatter("refused_mode", cache, update, (0, 0), mode="mirror")
+    yield _scatter("beyond_the_end", cache, update, (7, 0))
+    yield _scatter("beyond_the_end_of_one_sample", cache, (2, 3, 3, 4), (0, 6), mode="linear")
+    yield _scatter("negative_index", cache, update, (-1, 0))
+    yield _scatter("update_longer_than_cache", cache, (2, 3, 9, 4), (0, 0))
+    yield _scatter("update_of_other_heads", cache, (2, 2, 2, 4), (0, 0))
+    yield _scatter("update_of_other_rank", cache, (2, 3, 2), (0, 0))
+    yield _scatter("axis_0", cache, (1, 3, 8, 4), (0, 0), axis=0)
+    yield _scatter("axis_minus_rank", cache, (1, 3, 8, 4), (0, 0), axis=-4)
+    yield _scatter("axis_at_rank", cache, update, (0, 0), axis=4)
+    yield _scatter("indices_of_other_batch", cache, update, (0, 0, 0))
+    yield _scatter("mode", cache, update, (0, 0), mode="mirror")
 
 
 def scattered(node: Node) -> Array:

@@ -26,7 +26,7 @@ import numpy as np
 from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, propagation
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.declaration.optional_io import OptionalIO
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.descriptions.normalization.normalization import BatchNormalization
@@ -92,9 +92,11 @@ def _plain() -> Iterator[BatchSample]:
     yield BatchSample(name="training_mode_0", training_mode=0)
     yield BatchSample(name="spatial_1", spatial=1)
     yield BatchSample(name="spatial_0", spatial=0)
-    yield BatchSample(name="spatial_0_rank_3", spatial=0, shape=(2, 3, 7))
+    yield BatchSample(name="spatial_0_rank_3", rank=3, spatial=0, shape=(2, 3, 7))
     for rank in range(2, 9):
-        yield BatchSample(name=f"rank_{rank}", shape=(2, 3, 4, 2, 3, 2, 1, 2)[:rank], every_dtype=rank in (2, 5))
+        yield BatchSample(
+            name=f"rank_{rank}", rank=rank, shape=(2, 3, 4, 2, 3, 2, 1, 2)[:rank], every_dtype=rank in (2, 5)
+        )
     yield BatchSample(name="one_instance", shape=(1, 5, 3, 3))
     yield BatchSample(name="one_channel", shape=(3, 1, 3, 3))
     yield BatchSample(name="one_element", shape=(1, 1, 1, 1))
@@ -106,7 +108,7 @@ def _plain() -> Iterator[BatchSample]:
     for part in ("statistics", "scale_type"):
         for other in ("float32", "float64"):
             yield BatchSample(name=f"{part}_{other}", every_dtype=True, **{part: other})  # type: ignore[arg-type]
-    yield BatchSample(name="refused_short_scale", short=True)
+    yield expect_refusal(BatchSample(name="short_scale", short=True))
 
 
 def bindings(name: str, sample: BatchSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:

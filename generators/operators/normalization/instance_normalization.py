@@ -28,7 +28,7 @@ from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, propagation
 from epcheck.generators.bounds.propagation import Moments
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.descriptions.normalization.normalization import MeanVarianceNormalization1
 from epcheck.generators.directml.lowering import LEAST_RANK, Lowering, missing, padded
@@ -89,7 +89,11 @@ def _with_epsilon(*fixed: tuple[str, Attribute]) -> Iterator[InstanceSample]:
 def _ranks(*fixed: tuple[str, Attribute], lowest: int = 3) -> Iterator[InstanceSample]:
     for rank in range(lowest, 9):
         yield InstanceSample(
-            name=f"rank_{rank}", shape=(2, 3, 4, 2, 3, 2, 1, 2)[:rank], attributes=fixed, every_dtype=rank in (3, 5)
+            name=f"rank_{rank}",
+            rank=rank,
+            shape=(2, 3, 4, 2, 3, 2, 1, 2)[:rank],
+            attributes=fixed,
+            every_dtype=rank in (3, 5),
         )
 
 
@@ -102,7 +106,7 @@ def _instance_samples() -> Iterator[InstanceSample]:
     yield InstanceSample(name="size_1025", shape=(2, 2, 1025))
     yield InstanceSample(name="size_1089", shape=(1, 3, 33, 33))
     yield InstanceSample(name="size_4096", shape=(1, 1, 64, 64))
-    yield InstanceSample(name="refused_short_scale", short=True)
+    yield expect_refusal(InstanceSample(name="short_scale", short=True))
 
 
 def _group_samples() -> Iterator[InstanceSample]:
@@ -189,10 +193,14 @@ def _mean_variance_samples() -> Iterator[InstanceSample]:
     yield InstanceSample(name="axes_minus_1_minus_2", attributes=(("axes", (-1, -2)),), since=new)
     for rank in range(1, 9):
         shape = (3, 2, 4, 2, 3, 2, 2, 3)[:rank]
-        yield InstanceSample(name=f"rank_{rank}_axis_0", shape=shape, attributes=(("axes", (0,)),), since=new)
+        yield InstanceSample(
+            name=f"rank_{rank}_axis_0", rank=rank, shape=shape, attributes=(("axes", (0,)),), since=new
+        )
         if rank > 1:
             axes = (0, rank - 1)
-            yield InstanceSample(name=f"rank_{rank}_outer_axes", shape=shape, attributes=(("axes", axes),), since=new)
+            yield InstanceSample(
+                name=f"rank_{rank}_outer_axes", rank=rank, shape=shape, attributes=(("axes", axes),), since=new
+            )
     for values in ("offset", "small", "large", "nan"):
         yield InstanceSample(name=values, shape=(2, 3, 4, 4), values=values, every_dtype=values in ("small", "nan"))
     yield InstanceSample(name="no_instance_axes_2_3", shape=(0, 3, 4, 5), attributes=(("axes", (2, 3)),), since=new)
@@ -214,7 +222,7 @@ def _fused(
     if defaults:
         fused = fused_activation.attributes("Relu")
         yield InstanceSample(name="relu_size_1089", shape=(1, 2, 33, 33), attributes=fused)
-        yield InstanceSample(name="relu_rank_3", shape=(2, 3, 7), attributes=fused)
+        yield InstanceSample(name="relu_rank_3", rank=3, shape=(2, 3, 7), attributes=fused)
 
 
 SAMPLES: Mapping[str, Callable[[], Iterator[InstanceSample]]] = {

@@ -31,7 +31,7 @@ from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, propagation
 from epcheck.generators.bounds.propagation import Moments
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.declaration.optional_io import OptionalIO
 from epcheck.generators.declaration.parameter_space import ANY_NUMBER, ParameterSpace, Parts, Values
 from epcheck.generators.directml import TensorDesc
@@ -108,9 +108,9 @@ def layer_samples() -> Iterator[LayerSample]:
         yield LayerSample(name=f"with_{output.lower()}", axis=1, more=tuple(output.split("_")), every_dtype=True)
     for rank in range(1, 9):
         shape = (3, 2, 4, 2, 3, 2, 2, 3)[:rank]
-        yield LayerSample(name=f"rank_{rank}", shape=shape)
+        yield LayerSample(name=f"rank_{rank}", rank=rank, shape=shape)
         if rank > 3:
-            yield LayerSample(name=f"rank_{rank}_inner_axis", shape=shape, axis=rank - 2, bias=rank % 2 == 0)
+            yield LayerSample(name=f"rank_{rank}_inner_axis", rank=rank, shape=shape, axis=rank - 2, bias=rank % 2 == 0)
     yield LayerSample(name="size_1_axis", shape=(3, 1))
     yield LayerSample(name="size_1_elsewhere", shape=(1, 1, 8))
     yield LayerSample(name="size_0_elsewhere", shape=(0, 8))
@@ -123,8 +123,8 @@ def layer_samples() -> Iterator[LayerSample]:
     for values in ("constant", "offset", "small", "large", "nan", "infinity"):
         yield LayerSample(name=values, shape=(3, 16), values=values, every_dtype=values in ("constant", "nan"))
         yield LayerSample(name=f"{values}_without_bias", shape=(3, 16), values=values, bias=False)
-    yield LayerSample(name="refused_axis_at_rank", axis=3)
-    yield LayerSample(name="refused_axis_below_rank", axis=-4)
+    yield expect_refusal(LayerSample(name="axis_at_rank", axis=3))
+    yield expect_refusal(LayerSample(name="axis_below_rank", axis=-4))
 
 
 def skip_samples() -> Iterator[SkipSample]:

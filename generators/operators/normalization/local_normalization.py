@@ -21,7 +21,7 @@ import numpy as np
 from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, propagation
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.declaration.interaction import Interaction, Literal
 from epcheck.generators.declaration.parameter_space import ANY_NUMBER
 from epcheck.generators.directml import TensorDesc
@@ -69,7 +69,7 @@ def response_samples() -> Iterator[LocalSample]:
     fixed: tuple[tuple[str, Attribute], ...] = (("size", 3), ("alpha", 0.5))
     for rank in range(2, 9):
         shape = (2, 5, 3, 2, 2, 3, 1, 2)[:rank]
-        yield LocalSample(name=f"rank_{rank}", shape=shape, attributes=fixed)
+        yield LocalSample(name=f"rank_{rank}", rank=rank, shape=shape, attributes=fixed)
     yield LocalSample(name="one_channel", shape=(2, 1, 3, 3), attributes=fixed)
     yield LocalSample(name="channels_257", shape=(1, 257, 2, 3), attributes=(("size", 5), ("alpha", 0.5)))
     yield LocalSample(name="no_instance", shape=(0, 3, 4, 5), attributes=fixed)
@@ -87,7 +87,7 @@ def norm_samples() -> Iterator[LocalSample]:
             yield LocalSample(name=f"p_{p}_axis_{word}", attributes=attributes, every_dtype=axis == 1)
         for rank in range(1, 9):
             shape = (3, 2, 4, 2, 3, 2, 2, 3)[:rank]
-            yield LocalSample(name=f"p_{p}_rank_{rank}", shape=shape, attributes=(("p", p),))
+            yield LocalSample(name=f"p_{p}_rank_{rank}", rank=rank, shape=shape, attributes=(("p", p),))
         for length in (33, 257, 1025, 4097):
             yield LocalSample(name=f"p_{p}_length_{length}", shape=(2, length), attributes=(("p", p), ("axis", 1)))
         for values in ("zeros", "small", "large", "nan"):
@@ -96,9 +96,9 @@ def norm_samples() -> Iterator[LocalSample]:
             )
         yield LocalSample(name=f"p_{p}_size_1_axis", shape=(5, 1), attributes=(("p", p),))
         yield LocalSample(name=f"p_{p}_size_0_elsewhere", shape=(0, 5), attributes=(("p", p),))
-    yield LocalSample(name="refused_axis_at_rank", attributes=(("axis", 4),))
-    yield LocalSample(name="refused_axis_below_rank", attributes=(("axis", -5),))
-    yield LocalSample(name="refused_p_3", attributes=(("p", 3),))
+    yield expect_refusal(LocalSample(name="axis_at_rank", attributes=(("axis", 4),)))
+    yield expect_refusal(LocalSample(name="axis_below_rank", attributes=(("axis", -5),)))
+    yield expect_refusal(LocalSample(name="p_3", attributes=(("p", 3),)))
 
 
 def bindings(name: str, sample: LocalSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:

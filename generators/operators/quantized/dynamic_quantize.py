@@ -47,7 +47,7 @@ def samples() -> Iterator[DynamicSample]:
         yield DynamicSample(name=f"whole_steps_zero_point_{zero}", x=(520,), low=-zero, high=255 - zero, values="steps")
         yield DynamicSample(name=f"half_steps_zero_point_{zero}", x=(520,), low=-zero, high=255 - zero, values="halves")
     for rank in (0, 1, 2, 3, 4, 5, 6, 7, 8):
-        yield DynamicSample(name=f"rank_{rank}", x=tuple(2 + axis % 2 for axis in range(rank)))
+        yield DynamicSample(name=f"rank_{rank}", rank=rank, x=tuple(2 + axis % 2 for axis in range(rank)))
     for length in (1, 31, 257, 1025, 4097):
         yield DynamicSample(name=f"length_{length}", x=(length,))
     yield DynamicSample(name="one_negative", x=(1,), low=-2, high=-2)

@@ -19,7 +19,7 @@ import numpy as np
 from epcheck.generators import graph
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.declaration.optional_io import OptionalIO, each_alone
 from epcheck.generators.declaration.parameter_space import ParameterSpace, Parts, Values
 from epcheck.generators.families import narrow
@@ -77,7 +77,7 @@ def samples() -> Iterator[GatherSample]:
     yield from _indices()
     yield from _attributes()
     yield from _shapes()
-    yield from _refused()
+    yield from map(expect_refusal, _refused())
 
 
 def _integers(name: str, data: str, bits: int) -> Iterator[GatherSample]:
@@ -113,7 +113,7 @@ def _floats(name: str) -> Iterator[GatherSample]:
     yield GatherSample(name=f"{name}_bits_2", data=name, zero_point=None, attributes={"bits": 2})
     yield GatherSample(name=f"{name}_gather_1_blocks_0", data=name, shape=(20, 18, 19), gather_axis=1, quantize_axis=0,
                        zero_point=None, scales=(2, 1, 19))  # fmt: skip
-    yield GatherSample(name=f"refused_{name}_zero_points", data=name, zero_points=(5, 4))
+    yield expect_refusal(GatherSample(name=f"{name}_zero_points", data=name, zero_points=(5, 4)))
 
 
 def _indices() -> Iterator[GatherSample]:
@@ -151,7 +151,7 @@ def _attributes() -> Iterator[GatherSample]:
 def _shapes() -> Iterator[GatherSample]:
     for rank in range(2, 9):
         shape = (*(2 + axis % 2 for axis in range(rank - 1)), 32)
-        yield GatherSample(name=f"rank_{rank}", shape=shape, indices=(1, 0, -1))
+        yield GatherSample(name=f"rank_{rank}", rank=rank, shape=shape, indices=(1, 0, -1))
     yield GatherSample(name="size_1", data="uint4", shape=(1, 1), indices=(0, 0))
     yield GatherSample(name="one_row", shape=(1, 32), indices=(0, -1))
     yield GatherSample(name="rows_1025", shape=(1025, 16), indices=(1024, 0, 512, -1025))
@@ -162,24 +162,24 @@ def _shapes() -> Iterator[GatherSample]:
 def _refused() -> Iterator[GatherSample]:
     for block in (8, 24, 0, -16):
         label = f"minus_{-block}" if block < 0 else block
-        yield GatherSample(name=f"refused_block_size_{label}", attributes={"block_size": block})
-    yield GatherSample(name="refused_float8_block_size_8", data="float8_e4m3fn", zero_point=None,
+        yield GatherSample(name=f"block_size_{label}", attributes={"block_size": block})
+    yield GatherSample(name="float8_block_size_8", data="float8_e4m3fn", zero_point=None,
                        attributes={"block_size": 8})  # fmt: skip
     for bits in (0, 3, 16):
-        yield GatherSample(name=f"refused_bits_{bits}", attributes={"bits": bits})
+        yield GatherSample(name=f"bits_{bits}", attributes={"bits": bits})
     for axis in ("gather_axis", "quantize_axis"):
         for end, value in (("at_rank", 2), ("below_minus_rank", -3)):
-            yield GatherSample(name=f"refused_{axis}_{end}", data="uint4", attributes={axis: value})
+            yield GatherSample(name=f"{axis}_{end}", data="uint4", attributes={axis: value})
     for bits in (4, 8):
-        yield GatherSample(name=f"refused_uint8_bits_{bits}_gather_axis_1", bits=bits, shape=(5, 6, 32),
+        yield GatherSample(name=f"uint8_bits_{bits}_gather_axis_1", bits=bits, shape=(5, 6, 32),
                            attributes={"gather_axis": 1})  # fmt: skip
-        yield GatherSample(name=f"refused_uint8_bits_{bits}_same_axes", bits=bits, shape=(64, 8), quantize_axis=0)
+        yield GatherSample(name=f"uint8_bits_{bits}_same_axes", bits=bits, shape=(64, 8), quantize_axis=0)
     for data in ("uint8", "uint4"):
-        yield GatherSample(name=f"refused_{data}_scales_of_a_row", data=data, scales=(1, 4))
-        yield GatherSample(name=f"refused_{data}_scales_of_wrong_count", data=data, scales=(5, 3))
-        yield GatherSample(name=f"refused_{data}_scales_of_another_rank", data=data, scales=(20,))
-        yield GatherSample(name=f"refused_{data}_zero_points_of_wrong_count", data=data, zero_points=(4, 4))
-    yield GatherSample(name="refused_float8_scales_of_wrong_count", data="float8_e4m3fn", zero_point=None,
+        yield GatherSample(name=f"{data}_scales_of_a_row", data=data, scales=(1, 4))
+        yield GatherSample(name=f"{data}_scales_of_wrong_count", data=data, scales=(5, 3))
+        yield GatherSample(name=f"{data}_scales_of_another_rank", data=data, scales=(20,))
+        yield GatherSample(name=f"{data}_zero_points_of_wrong_count", data=data, zero_points=(4, 4))
+    yield GatherSample(name="float8_scales_of_wrong_count", data="float8_e4m3fn", zero_point=None,
                        scales=(5, 1))  # fmt: skip
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from epcheck.generators import graph
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.citation import statement
 from epcheck.generators.declaration.interaction import Interaction, Literal, Random
 from epcheck.generators.declaration.optional_io import OptionalIO, each_alone
@@ -76,8 +76,8 @@ def samples() -> Iterator[IntegerSample]:
     yield IntegerSample(name="b_zero_point_per_column_square", b=(4, 4), b_zero_point=(4,))
     yield IntegerSample(name="b_zero_point_per_column_of_batches", a=(2, 3, 4), b=(2, 4, 5), b_zero_point=(2, 1, 5))
     yield IntegerSample(name="zero_points_per_row_and_column", a_zero_point=(3,), b_zero_point=(5,), every_dtype=True)
-    yield IntegerSample(name="refused_a_zero_points_of_wrong_length", a_zero_point=(2,))
-    yield IntegerSample(name="refused_b_zero_points_of_wrong_length", b_zero_point=(3,))
+    yield expect_refusal(IntegerSample(name="a_zero_points_of_wrong_length", a_zero_point=(2,)))
+    yield expect_refusal(IntegerSample(name="b_zero_points_of_wrong_length", b_zero_point=(3,)))
 
 
 def _zero_points() -> Iterator[IntegerSample]:
@@ -110,7 +110,7 @@ def _products() -> Iterator[IntegerSample]:
     yield IntegerSample(name="batch_of_a", a=(2, 3, 4))
     yield IntegerSample(name="batch_of_b", b=(2, 4, 5))
     yield IntegerSample(name="batch_both_ways", a=(3, 1, 2, 4), b=(2, 4, 5))
-    yield IntegerSample(name="rank_4", a=(2, 3, 2, 4), b=(2, 3, 4, 5))
+    yield IntegerSample(name="rank_4", rank=4, a=(2, 3, 2, 4), b=(2, 3, 4, 5))
     yield IntegerSample(name="rank_5", a=(1, 2, 3, 2, 4), b=(1, 2, 3, 4, 5))
     yield IntegerSample(name="sum_of_nothing", a=(3, 0), b=(0, 5))
     yield IntegerSample(name="no_rows", a=(0, 4))
@@ -121,8 +121,8 @@ def _products() -> Iterator[IntegerSample]:
         yield IntegerSample(name=f"inner_{inner}", a=(2, inner), b=(inner, 3))
     yield IntegerSample(name="columns_1025", a=(2, 3), b=(3, 1025))
     yield IntegerSample(name="rows_1025", a=(1025, 3), b=(3, 2))
-    yield IntegerSample(name="refused_inner_sizes_differ", b=(5, 5))
-    yield IntegerSample(name="refused_batches_differ", a=(2, 3, 4), b=(3, 4, 5))
+    yield expect_refusal(IntegerSample(name="inner_sizes_differ", b=(5, 5)))
+    yield expect_refusal(IntegerSample(name="batches_differ", a=(2, 3, 4), b=(3, 4, 5)))
 
 
 def to_float_samples() -> Iterator[IntegerSample]:
@@ -134,7 +134,7 @@ def to_float_samples() -> Iterator[IntegerSample]:
     yield IntegerSample(name="bias_batch", a=(2, 3, 4), b=(2, 4, 5), bias=(5,))
     yield from _per_column()
     yield IntegerSample(name="a_scale_of_one_element", a_scale=(1,))
-    yield IntegerSample(name="refused_bias_of_wrong_length", bias=(4,))
+    yield expect_refusal(IntegerSample(name="bias_of_wrong_length", bias=(4,)))
 
 
 def _per_column() -> Iterator[IntegerSample]:
@@ -145,7 +145,7 @@ def _per_column() -> Iterator[IntegerSample]:
     yield replace(sample, name="per_column_scale_zero_point_omitted", b_zero_point=None, every_dtype=True)
     yield replace(sample, name="per_column_batch", a=(2, 3, 4))
     yield IntegerSample(name="b_scale_of_one_element", b_scale=(1,))
-    yield IntegerSample(name="refused_b_scales_of_wrong_length", b_scale=(3,))
+    yield expect_refusal(IntegerSample(name="b_scales_of_wrong_length", b_scale=(3,)))
 
 
 def dynamic_samples() -> Iterator[IntegerSample]:
@@ -160,7 +160,7 @@ def dynamic_samples() -> Iterator[IntegerSample]:
     yield IntegerSample(name="bias_batch", a=(2, 3, 4), bias=(5,))
     yield IntegerSample(name="a_positive", values="positive", every_dtype=True)
     yield IntegerSample(name="a_negative", values="negative", every_dtype=True)
-    yield IntegerSample(name="refused_bias_of_wrong_length", bias=(4,))
+    yield expect_refusal(IntegerSample(name="bias_of_wrong_length", bias=(4,)))
 
 
 FIRST = {"MatMulInteger": ("uint8", "int8"), "MatMulIntegerToFloat": ("float32", "uint8", "int8"),

@@ -15,7 +15,7 @@ import numpy as np
 
 from epcheck.generators import graph
 from epcheck.generators.array import Array
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.descriptions.convolution_pooling.pooling import QuantizedLinearAveragePooling
 from epcheck.generators.directml.lowering import Lowering
@@ -78,8 +78,8 @@ def samples() -> Iterator[QuantizedSample]:
     yield QuantizedSample(name="kernel_1x1", kernel=(1, 1))
     yield QuantizedSample(name="kernel_is_the_image", kernel=(6, 7))
     yield QuantizedSample(name="more_than_a_thread_group", x=(1, 2, 33, 35))
-    yield QuantizedSample(name="refused_kernel_beyond_image", kernel=(9, 2))
-    yield QuantizedSample(name="refused_pads_too_short", attributes=(("pads", (1, 1)),))
+    yield expect_refusal(QuantizedSample(name="kernel_beyond_image", kernel=(9, 2)))
+    yield expect_refusal(QuantizedSample(name="pads_too_short", attributes=(("pads", (1, 1)),)))
 
 
 def _quantisation() -> Iterator[QuantizedSample]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from epcheck.generators import graph
 from epcheck.generators.array import Array
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.declaration.interaction import Interaction, Literal, Random
 from epcheck.generators.directml import QuantizedLinearConvolution, TensorDesc
 from epcheck.generators.directml.lowering import Lowering
@@ -56,7 +56,6 @@ class ConvSample(Sample):
     x_values: Ends | None = None
     w_values: Ends | None = None
     scale_shape: tuple[int, ...] = ()
-    refused: bool = False
 
 
 def samples() -> Iterator[ConvSample]:
@@ -66,7 +65,7 @@ def samples() -> Iterator[ConvSample]:
     yield from _geometry()
     yield from _groups()
     yield from _dimensions()
-    yield from _refused()
+    yield from map(expect_refusal, _refused())
 
 
 def _quantisation() -> Iterator[ConvSample]:
@@ -244,17 +243,17 @@ def _dimensions() -> Iterator[ConvSample]:
 
 def _refused() -> Iterator[ConvSample]:
     refused = ConvSample(name="", refused=True)
-    yield replace(refused, name="refused_x_scale_0", x_scale=0.0)
-    yield replace(refused, name="refused_w_scale_0", w_scale=0.0)
-    yield replace(refused, name="refused_w_scale_0_in_one_channel", w_scale=(0.1, 0.0, 0.1))
-    yield replace(refused, name="refused_y_scale_0", y_scale=0.0)
-    yield replace(refused, name="refused_w_scale_of_wrong_length", w_scale=(0.1, 0.2))
-    yield replace(refused, name="refused_w_zero_point_of_wrong_length", w_scale=(0.1, 0.2, 0.3), w_zero_point=(1, 2))
-    yield replace(refused, name="refused_channels_differ", w=(3, 3, 3, 3))
-    yield replace(refused, name="refused_group_does_not_divide", w=(3, 1, 3, 3), attributes=(("group", 2),))
-    yield replace(refused, name="refused_kernel_beyond_image", w=(3, 2, 7, 7))
-    yield replace(refused, name="refused_kernel_shape_differs", attributes=(("kernel_shape", (2, 2)),))
-    yield replace(refused, name="refused_pads_too_short", attributes=(("pads", (1, 1)),))
+    yield replace(refused, name="x_scale_0", x_scale=0.0)
+    yield replace(refused, name="w_scale_0", w_scale=0.0)
+    yield replace(refused, name="w_scale_0_in_one_channel", w_scale=(0.1, 0.0, 0.1))
+    yield replace(refused, name="y_scale_0", y_scale=0.0)
+    yield replace(refused, name="w_scale_of_wrong_length", w_scale=(0.1, 0.2))
+    yield replace(refused, name="w_zero_point_of_wrong_length", w_scale=(0.1, 0.2, 0.3), w_zero_point=(1, 2))
+    yield replace(refused, name="channels_differ", w=(3, 3, 3, 3))
+    yield replace(refused, name="group_does_not_divide", w=(3, 1, 3, 3), attributes=(("group", 2),))
+    yield replace(refused, name="kernel_beyond_image", w=(3, 2, 7, 7))
+    yield replace(refused, name="kernel_shape_differs", attributes=(("kernel_shape", (2, 2)),))
+    yield replace(refused, name="pads_too_short", attributes=(("pads", (1, 1)),))
 
 
 def bindings(sample: ConvSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:

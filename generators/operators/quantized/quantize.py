@@ -22,7 +22,7 @@ from onnx import helper
 from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.declaration.undefined_sample import NAN_LEVEL, Answer, UndefinedSample, UndefinedSamples
 from epcheck.generators.directml import lowering
 from epcheck.generators.directml.descriptions.quantized.linear_quantization import (
@@ -59,6 +59,7 @@ class QuantizationSample(Sample):
     scale: one number; a tuple for the lengths of a tensor of scales, which are random. zero_point: None leaves it out.
     values: what x looks like, see `_full_precision` and `_levels`. attributes: of the node.
     core: it has a case in every dtype of the versions that no provider knows yet, too.
+    int32: DequantizeLinear has it of int32, which has no zero point: samples that only differ in that are one.
     """
 
     x: tuple[int, ...] = (3, 7)
@@ -67,10 +68,7 @@ class QuantizationSample(Sample):
     values: str = "random"
     attributes: tuple[tuple[str, Attribute], ...] = ()
     core: bool = False
-
-    @property
-    def is_refused(self) -> bool:
-        return self.name.startswith("refused_")
+    int32: bool = False
 
     @property
     def needs(self) -> frozenset[str]:
@@ -83,7 +81,7 @@ class QuantizationSample(Sample):
 
 def samples() -> Iterator[QuantizationSample]:
     """What both directions have."""
-    yield QuantizationSample(name="per_tensor", every_dtype=True, core=True)
+    yield QuantizationSample(name="per_tensor", every_dtype=True, core=True, int32=True)
     yield QuantizationSample(name="zero_point_low", zero_point="low", every_dtype=True)
     yield QuantizationSample(name="zero_point_high", zero_point="high", every_dtype=True)
     yield QuantizationSample(name="zero_point_omitted", zero_point=None, every_dtype=True)
@@ -94,12 +92,12 @@ def samples() -> Iterator[QuantizationSample]:
     yield from _per_axis()
     yield from _blocked()
     yield from _shapes()
-    yield from _refused()
+    yield from map(expect_refusal, _refused())
 
 
 def _per_axis() -> Iterator[QuantizationSample]:
     shape = (3, 4, 5)
-    yield QuantizationSample(name="per_axis_default", x=shape, scale=(4,), every_dtype=True)
+    yield QuantizationSample(name="per_axis_default", x=shape, scale=(4,), every_dtype=True, int32=True)
     for axis in (0, 1, 2, -1, -2, -3):
         name = f"per_axis_{'minus_' if axis < 0 else ''}{abs(axis)}"
         sample = QuantizationSample(name=name, x=shape, scale=(shape[axis],), attributes=(("axis", axis),))
@@ -114,7 +112,7 @@ def _per_axis() -> Iterator[QuantizationSample]:
     for axis in (0, 7):
         shape8 = (2, 1, 2, 1, 3, 1, 2, 3)
         yield QuantizationSample(
-            name=f"per_axis_{axis}_rank_8", x=shape8, scale=(shape8[axis],), attributes=(("axis", axis),)
+            name=f"per_axis_{axis}_rank_8", rank=8, x=shape8, scale=(shape8[axis],), attributes=(("axis", axis),)
         )
 
 
@@ -123,7 +121,7 @@ def _blocked() -> Iterator[QuantizationSample]:
         attributes: tuple[tuple[str, Attribute], ...] = (("axis", axis), ("block_size", size))
         return QuantizationSample(name=f"blocked_{name}", x=x, scale=scale, attributes=attributes)
 
-    yield replace(blocked("2_of_6", (4, 6), (4, 3), 1, 2), every_dtype=True, core=True)
+    yield replace(blocked("2_of_6", (4, 6), (4, 3), 1, 2), every_dtype=True, core=True, int32=True)
     yield replace(blocked("3_of_6_axis_0", (6, 4), (2, 4), 0, 3), every_dtype=True)
     yield blocked("3_of_6_axis_minus_1", (4, 6), (4, 2), -1, 3)
     yield blocked("1_of_6", (4, 6), (4, 6), 1, 1)
@@ -131,7 +129,7 @@ def _blocked() -> Iterator[QuantizationSample]:
     yield blocked("4_of_6", (4, 6), (4, 2), 1, 4)
     yield blocked("4_of_9_axis_0", (9, 2), (3, 2), 0, 4)
     yield blocked("middle_axis", (2, 6, 3), (2, 2, 3), 1, 3)
-    yield blocked("rank_4", (2, 3, 4, 2), (2, 3, 2, 2), 2, 2)
+    yield replace(blocked("rank_4", (2, 3, 4, 2), (2, 3, 2, 2), 2, 2), rank=4)
     yield blocked("rank_1", (64,), (4,), 0, 16)
     yield blocked("32_of_1024", (2, 1024), (2, 32), 1, 32)
     yield replace(blocked("zero_point_omitted", (4, 6), (4, 3), 1, 2), zero_point=None)
@@ -139,7 +137,7 @@ def _blocked() -> Iterator[QuantizationSample]:
 
 def _shapes() -> Iterator[QuantizationSample]:
     for rank in (0, 1, 2, 4, 5, 6, 7, 8):
-        yield QuantizationSample(name=f"rank_{rank}", x=tuple(2 + axis % 2 for axis in range(rank)))
+        yield QuantizationSample(name=f"rank_{rank}", rank=rank, x=tuple(2 + axis % 2 for axis in range(rank)))
     yield QuantizationSample(name="nothing", x=(0,))
     yield QuantizationSample(name="size_0_elsewhere", x=(3, 0))
     yield QuantizationSample(name="one", x=(1, 1))
@@ -150,16 +148,16 @@ def _shapes() -> Iterator[QuantizationSample]:
 def _refused() -> Iterator[QuantizationSample]:
     axis_1: tuple[tuple[str, Attribute], ...] = (("axis", 1),)
     block: tuple[tuple[str, Attribute], ...] = (("axis", 1), ("block_size", 2))
-    yield QuantizationSample(name="refused_scales_of_wrong_length", x=(3, 4), scale=(3,), attributes=axis_1)
+    yield QuantizationSample(name="scales_of_wrong_length", x=(3, 4), scale=(3,), attributes=axis_1)
     yield QuantizationSample(
-        name="refused_zero_point_of_wrong_length", x=(3, 4), scale=(4,), values="zero_point_3", attributes=axis_1
+        name="zero_point_of_wrong_length", x=(3, 4), scale=(4,), values="zero_point_3", attributes=axis_1
     )
-    yield QuantizationSample(name="refused_axis_at_rank", x=(3, 4), scale=(4,), attributes=(("axis", 2),))
-    yield QuantizationSample(name="refused_axis_below_rank", x=(3, 4), scale=(3,), attributes=(("axis", -3),))
-    yield QuantizationSample(name="refused_blocks_of_wrong_count", x=(4, 6), scale=(4, 2), attributes=block)
-    yield QuantizationSample(name="refused_blocks_of_another_rank", x=(2, 4, 6), scale=(4, 3), attributes=block)
+    yield QuantizationSample(name="axis_at_rank", x=(3, 4), scale=(4,), attributes=(("axis", 2),))
+    yield QuantizationSample(name="axis_below_rank", x=(3, 4), scale=(3,), attributes=(("axis", -3),))
+    yield QuantizationSample(name="blocks_of_wrong_count", x=(4, 6), scale=(4, 2), attributes=block)
+    yield QuantizationSample(name="blocks_of_another_rank", x=(2, 4, 6), scale=(4, 3), attributes=block)
     yield QuantizationSample(
-        name="refused_block_size_negative", x=(4, 6), scale=(4, 3), attributes=(("axis", 1), ("block_size", -2))
+        name="block_size_negative", x=(4, 6), scale=(4, 3), attributes=(("axis", 1), ("block_size", -2))
     )
 
 
@@ -188,8 +186,8 @@ def quantize_samples() -> Iterator[QuantizationSample]:
 
 def dequantize_samples() -> Iterator[QuantizationSample]:
     yield from samples()
-    yield QuantizationSample(name="every_level", x=(256,), values="ascending", scale=0.02, every_dtype=True)
-    yield QuantizationSample(name="boundary", x=(24,), values="boundary", every_dtype=True)
+    yield QuantizationSample(name="every_level", x=(256,), values="ascending", scale=0.02, every_dtype=True, int32=True)
+    yield QuantizationSample(name="boundary", x=(24,), values="boundary", every_dtype=True, int32=True)
     yield QuantizationSample(name="boundary_zero_point_low", x=(24,), values="boundary", zero_point="low")
     yield QuantizationSample(name="boundary_zero_point_high", x=(24,), values="boundary", zero_point="high")
     yield QuantizationSample(name="zero_points_are_zero", values="zero_point", zero_point=3, scale=0.7)
@@ -243,9 +241,6 @@ FIRST = ("float32", "uint8")
 FOUR_BITS = ("int4", "uint4")
 """Those of DirectML; it has none of 2 bits."""
 
-INT32_SAMPLES = frozenset({"per_tensor", "every_level", "boundary", "blocked_2_of_6", "per_axis_default"})
-"""Of DequantizeLinear. The page: int32 has no zero point, so all samples that only differ in it are one."""
-
 
 @dataclass(frozen=True)
 class _Family:
@@ -292,7 +287,7 @@ class _Family:
             return False  # without an axis it is per tensor
         x, other = dtypes
         if not self.quantizes:
-            return x != "int32" or sample.name in INT32_SAMPLES
+            return x != "int32" or sample.int32
         if sample.zero_point is None and other != "uint8" and "output_dtype" not in sample.needs:
             return False
         if x != "int32":
@@ -370,7 +365,7 @@ def _full_precision(
     info = np.iinfo(zero_point.dtype)
     limit = STEPS_IN_HALF if dtype == np.float16 else 2**17
     each, zero = np.ones(()), np.zeros((), np.int64)
-    if not sample.is_refused:  # whose parameters do not fit x
+    if not sample.refused:  # whose parameters do not fit x
         attributes = dict(sample.attributes)
         each, zero = (
             _spread_over(sample.x, scale, attributes),

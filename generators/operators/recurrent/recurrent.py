@@ -24,7 +24,7 @@ import numpy as np
 from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds.running_error import Approximate, Terms, dot, output, product, term, total, unit_of
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.declaration.interaction import Interaction, Random
 from epcheck.generators.declaration.optional_io import OptionalIO, each_alone
@@ -103,7 +103,7 @@ def samples(cell: Cell) -> Iterator[RecurrentSample]:
     yield from _flags(cell)
     yield from _sizes()
     yield from _values(cell)
-    yield from _refused(cell)
+    yield from map(expect_refusal, _refused(cell))
 
 
 def _directions(cell: Cell) -> Iterator[RecurrentSample]:
@@ -271,13 +271,13 @@ def _refused(cell: Cell) -> Iterator[RecurrentSample]:
     for broken in ("x_rank_2", "w_input_size", "w_directions", "r_hidden_size", "b_length", "initial_h_batch",
                    "sequence_lens_count"):  # fmt: skip
         inputs = {"b_length": ("B",), "initial_h_batch": ("initial_h",), "sequence_lens_count": ("sequence_lens",)}
-        yield RecurrentSample(name=f"refused_{broken}", broken=broken, present=inputs.get(broken, ()), lens=(4, 4, 4))
-    yield RecurrentSample(name="refused_hidden_size_differs", attributes=(("hidden_size", 7),))
-    yield RecurrentSample(name="refused_unknown_direction", attributes=(("direction", "sideways"),))
+        yield RecurrentSample(name=broken, broken=broken, present=inputs.get(broken, ()), lens=(4, 4, 4))
+    yield RecurrentSample(name="hidden_size_differs", attributes=(("hidden_size", 7),))
+    yield RecurrentSample(name="unknown_direction", attributes=(("direction", "sideways"),))
     unknown = ("Signum", *cell.activations[1:])
-    yield RecurrentSample(name="refused_unknown_activation", attributes=(("activations", unknown),))
+    yield RecurrentSample(name="unknown_activation", attributes=(("activations", unknown),))
     if len(cell.activations) > 1:
-        yield RecurrentSample(name="refused_too_few_activations", attributes=(("activations", cell.activations[:1]),))
+        yield RecurrentSample(name="too_few_activations", attributes=(("activations", cell.activations[:1]),))
 
 
 def bindings(cell: Cell, sample: RecurrentSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:

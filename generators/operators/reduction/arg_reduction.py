@@ -19,7 +19,7 @@ import numpy as np
 
 from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.declaration.parameter_space import ANY_VALUE
 from epcheck.generators.declaration.undefined_sample import (
     EMPTY_ROWS,
@@ -68,8 +68,8 @@ def samples() -> Iterator[ArgSample]:
         yield ArgSample(name=f"{name}_keepdims_0", axis=axis, keepdims=0, every_dtype=axis == 1)
     yield from _data()
     yield from _sizes()
-    yield ArgSample(name="refused_axis_at_rank", axis=3)
-    yield ArgSample(name="refused_axis_below_rank", axis=-4)
+    yield expect_refusal(ArgSample(name="axis_at_rank", axis=3))
+    yield expect_refusal(ArgSample(name="axis_below_rank", axis=-4))
 
 
 def _data() -> Iterator[ArgSample]:
@@ -87,9 +87,9 @@ def _data() -> Iterator[ArgSample]:
 def _sizes() -> Iterator[ArgSample]:
     for rank in range(1, 9):
         shape = tuple(2 + axis % 2 for axis in range(rank))
-        yield ArgSample(name=f"rank_{rank}_last_axis", shape=shape, axis=rank - 1)
+        yield ArgSample(name=f"rank_{rank}_last_axis", rank=rank, shape=shape, axis=rank - 1)
         if rank > 3:
-            yield ArgSample(name=f"rank_{rank}_axis_1_keepdims_0", shape=shape, axis=1, keepdims=0)
+            yield ArgSample(name=f"rank_{rank}_axis_1_keepdims_0", rank=rank, shape=shape, axis=1, keepdims=0)
     yield ArgSample(name="size_1_axis", shape=(4, 1), axis=1)
     yield ArgSample(name="size_1_elsewhere", shape=(1, 6, 1), axis=1, keepdims=0)
     yield ArgSample(name="size_0_elsewhere", shape=(0, 5), axis=1)

@@ -17,7 +17,7 @@ from fractions import Fraction
 import numpy as np
 
 from epcheck.generators.array import Array
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.declaration.optional_io import OptionalIO, each_alone
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import NO_KERNEL, Operator, declare, spread
@@ -96,9 +96,9 @@ def samples() -> Iterator[BoxesSample]:
     yield BoxesSample(name="no_boxes", counts=(1, 2, 0))
     yield BoxesSample(name="no_classes", counts=(1, 0, 6))
     for broken in ("box_of_3", "boxes_of_rank_2", "scores_of_rank_2", "batches", "fewer_scores"):
-        yield BoxesSample(name=f"refused_{broken}", broken=broken)
-    yield BoxesSample(name="refused_iou_threshold_above_1", overlap=1.5)
-    yield BoxesSample(name="refused_iou_threshold_below_0", overlap=-0.5)
+        yield expect_refusal(BoxesSample(name=broken, broken=broken))
+    yield expect_refusal(BoxesSample(name="iou_threshold_above_1", overlap=1.5))
+    yield expect_refusal(BoxesSample(name="iou_threshold_below_0", overlap=-0.5))
 
 
 def bindings(sample: BoxesSample, since_version: int, _dtypes: tuple[str, ...]) -> tuple[str, ...]:

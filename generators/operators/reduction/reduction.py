@@ -31,7 +31,7 @@ import numpy as np
 from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, propagation
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.declaration.interaction import Arange, Interaction, Literal, Random, int64s
 from epcheck.generators.declaration.parameter_space import ANY_VALUE, Parts, Values
 from epcheck.generators.declaration.undefined_sample import (
@@ -84,7 +84,7 @@ class ReduceSample(Sample):
 
 
 def samples(name: str) -> Iterator[ReduceSample]:
-    for sample in (*_attributes(), *_ranks_and_sizes(), *_data(), *_refused()):
+    for sample in (*_attributes(), *_ranks_and_sizes(), *_data(), *map(expect_refusal, _refused())):
         if not sample.only or name in sample.only:
             yield sample
 
@@ -116,9 +116,11 @@ def _attributes() -> Iterator[ReduceSample]:
 def _ranks_and_sizes() -> Iterator[ReduceSample]:
     for rank in range(9):
         shape = tuple(2 + axis % 2 for axis in range(rank))
-        yield ReduceSample(name=f"rank_{rank}", shape=shape)
+        yield ReduceSample(name=f"rank_{rank}", rank=rank, shape=shape)
         if rank > 3:
-            yield ReduceSample(name=f"rank_{rank}_outer_axes_keepdims_0", shape=shape, axes=(0, rank - 1), keepdims=0)
+            yield ReduceSample(
+                name=f"rank_{rank}_outer_axes_keepdims_0", rank=rank, shape=shape, axes=(0, rank - 1), keepdims=0
+            )
     yield ReduceSample(name="size_1_reduced", shape=(4, 1, 3), axes=(1,), keepdims=0, every_dtype=True)
     yield ReduceSample(name="size_1_kept", shape=(1, 5, 1), axes=(1,))
     yield ReduceSample(name="size_1_everywhere", shape=(1, 1))
@@ -153,8 +155,8 @@ def _data() -> Iterator[ReduceSample]:
 
 
 def _refused() -> Iterator[ReduceSample]:
-    yield ReduceSample(name="refused_axis_at_rank", axes=(3,))
-    yield ReduceSample(name="refused_axis_below_rank", axes=(-4,))
+    yield ReduceSample(name="axis_at_rank", axes=(3,))
+    yield ReduceSample(name="axis_below_rank", axes=(-4,))
 
 
 def axes_are_input(name: str, since_version: int) -> bool:

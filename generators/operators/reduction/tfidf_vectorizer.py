@@ -15,7 +15,7 @@ import numpy as np
 
 from epcheck.generators import graph
 from epcheck.generators.array import Array
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import NO_KERNEL, Operator
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
@@ -81,11 +81,11 @@ def samples() -> Iterator[NgramSample]:
     yield NgramSample(name="size_1", row=(3,))
     yield NgramSample(name="no_elements", row=(), shape=(0,))
     yield NgramSample(name="rows_without_elements", row=(), shape=(3, 0))
-    yield NgramSample(name="refused_rank_3", shape=(1, 2, 3))
-    yield NgramSample(name="refused_unknown_mode", mode="BM25")
-    yield NgramSample(name="refused_fewer_weights", mode="IDF", changed={"weights": (1.0, 2.0)})
-    yield NgramSample(name="refused_no_pool", changed={"pool_int64s": None})
-    yield NgramSample(name="refused_two_pools", changed={"pool_strings": ("a", "b")})
+    yield expect_refusal(NgramSample(name="rank_3", rank=3, shape=(1, 2, 3)))
+    yield expect_refusal(NgramSample(name="unknown_mode", mode="BM25"))
+    yield expect_refusal(NgramSample(name="fewer_weights", mode="IDF", changed={"weights": (1.0, 2.0)}))
+    yield expect_refusal(NgramSample(name="no_pool", changed={"pool_int64s": None}))
+    yield expect_refusal(NgramSample(name="two_pools", changed={"pool_strings": ("a", "b")}))
 
 
 def bindings(sample: NgramSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:

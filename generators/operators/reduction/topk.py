@@ -14,7 +14,7 @@ import numpy as np
 
 from epcheck.generators import data, graph
 from epcheck.generators.array import Array
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.declaration.interaction import Interaction, Literal, Random, int64s
 from epcheck.generators.declaration.parameter_space import ANY_VALUE, Parts, Values
 from epcheck.generators.directml import AxisDirection, TensorDesc, TopK1
@@ -46,7 +46,6 @@ class TopKSample(Sample):
     largest: int | None = None
     sorted: int | None = None
     values: str = "distinct"
-    refused: bool = False
 
 
 def samples() -> Iterator[TopKSample]:
@@ -54,7 +53,7 @@ def samples() -> Iterator[TopKSample]:
     yield from _axes_and_ranks()
     yield from _data()
     yield from _sizes()
-    yield from _refused()
+    yield from map(expect_refusal, _refused())
 
 
 def _attributes() -> Iterator[TopKSample]:
@@ -85,7 +84,9 @@ def _axes_and_ranks() -> Iterator[TopKSample]:
     for rank in range(1, 9):
         shape = tuple(2 + axis % 2 for axis in range(rank))
         for position, axis in (("first", 0), ("last", -1)):
-            yield TopKSample(name=f"rank_{rank}_{position}_axis", shape=shape, axis=axis, k=(2,), every_dtype=rank == 8)
+            yield TopKSample(
+                name=f"rank_{rank}_{position}_axis", rank=rank, shape=shape, axis=axis, k=(2,), every_dtype=rank == 8
+            )
 
 
 def _data() -> Iterator[TopKSample]:
@@ -124,15 +125,15 @@ def _sizes() -> Iterator[TopKSample]:
 
 
 def _refused() -> Iterator[TopKSample]:
-    yield TopKSample(name="refused_k_beyond_dim", k=(DIM + 1,), refused=True)
-    yield TopKSample(name="refused_k_int64_max", k=(INT64.max,), refused=True)
-    yield TopKSample(name="refused_k_2_to_the_32_plus_1", k=(2**32 + 1,), refused=True)
-    yield TopKSample(name="refused_k_minus_1", k=(-1,), refused=True)
-    yield TopKSample(name="refused_two_ks", k=(2, 3), refused=True)
-    yield TopKSample(name="refused_axis_at_rank", axis=2, refused=True)
-    yield TopKSample(name="refused_axis_below_rank", axis=-3, refused=True)
-    yield TopKSample(name="refused_k_1_of_size_0_axis", shape=(3, 0), k=(1,), refused=True)
-    yield TopKSample(name="refused_scalar_data", shape=(), k=(1,), refused=True)
+    yield TopKSample(name="k_beyond_dim", k=(DIM + 1,))
+    yield TopKSample(name="k_int64_max", k=(INT64.max,))
+    yield TopKSample(name="k_2_to_the_32_plus_1", k=(2**32 + 1,))
+    yield TopKSample(name="k_minus_1", k=(-1,))
+    yield TopKSample(name="two_ks", k=(2, 3))
+    yield TopKSample(name="axis_at_rank", axis=2)
+    yield TopKSample(name="axis_below_rank", axis=-3)
+    yield TopKSample(name="k_1_of_size_0_axis", shape=(3, 0), k=(1,))
+    yield TopKSample(name="scalar_data", shape=(), k=(1,))
 
 
 def bindings(sample: TopKSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:

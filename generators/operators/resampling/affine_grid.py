@@ -16,7 +16,7 @@ import numpy as np
 from epcheck.generators import data
 from epcheck.generators.array import Array
 from epcheck.generators.bounds.running_error import Approximate, output, product, term, total, unit_of
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import NO_KERNEL, Operator, spread
 from epcheck.generators.truth import Outputs, Refusal, Truth
@@ -63,13 +63,13 @@ def samples() -> Iterator[AffineGridSample]:
     yield AffineGridSample(name="one_row", size=(2, 1, 1, 7))
     yield AffineGridSample(name="one_voxel", size=(1, 1, 1, 1, 1))
     yield AffineGridSample(name="one_slice", size=(1, 1, 1, 4, 3))
-    yield AffineGridSample(name="refused_size_of_3", size=(2, 3, 4), theta_shape=(2, 2, 3))
-    yield AffineGridSample(name="refused_size_of_6", size=(2, 3, 4, 5, 2, 2), theta_shape=(2, 3, 4))
-    yield AffineGridSample(name="refused_theta_of_3d_for_2d", theta_shape=(2, 3, 4))
-    yield AffineGridSample(name="refused_theta_of_2d_for_3d", size=(2, 3, 4, 5, 2), theta_shape=(2, 2, 3))
-    yield AffineGridSample(name="refused_theta_square", theta_shape=(2, 3, 3))
-    yield AffineGridSample(name="refused_theta_without_batch", theta_shape=(2, 3))
-    yield AffineGridSample(name="refused_other_batch", theta_shape=(3, 2, 3))
+    yield expect_refusal(AffineGridSample(name="size_of_3", size=(2, 3, 4), theta_shape=(2, 2, 3)))
+    yield expect_refusal(AffineGridSample(name="size_of_6", size=(2, 3, 4, 5, 2, 2), theta_shape=(2, 3, 4)))
+    yield expect_refusal(AffineGridSample(name="theta_of_3d_for_2d", theta_shape=(2, 3, 4)))
+    yield expect_refusal(AffineGridSample(name="theta_of_2d_for_3d", size=(2, 3, 4, 5, 2), theta_shape=(2, 2, 3)))
+    yield expect_refusal(AffineGridSample(name="theta_square", theta_shape=(2, 3, 3)))
+    yield expect_refusal(AffineGridSample(name="theta_without_batch", theta_shape=(2, 3)))
+    yield expect_refusal(AffineGridSample(name="other_batch", theta_shape=(3, 2, 3)))
 
 
 def bindings(sample: AffineGridSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ Upsample and Resize-10 say nothing of coordinates; their node tests and the vers
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 
@@ -27,7 +27,7 @@ from onnx.defs import OpSchema
 from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds.running_error import Approximate, output, unit_of
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.declaration.interaction import Interaction, Literal, Random, int64s
 from epcheck.generators.declaration.parameter_space import ParameterSpace, Parts, Values
 from epcheck.generators.directml.descriptions.resampling.resample import lowered
@@ -67,10 +67,6 @@ class ResizeSample(Sample):
     attributes: tuple[tuple[str, Attribute], ...] = ()
     values: str = "distinct"
 
-    @property
-    def refused(self) -> bool:
-        return self.name.startswith("refused_")
-
 
 def resize_samples() -> Iterator[ResizeSample]:
     yield from filter(_is_clear_sample, _nearest())
@@ -82,7 +78,7 @@ def resize_samples() -> Iterator[ResizeSample]:
     yield from _policies()
     yield from filter(_is_clear_sample, _shapes())
     yield from _dtypes()
-    yield from _refused()
+    yield from map(expect_refusal, _refused())
 
 
 TARGETS: dict[str, dict[str, tuple[float, ...]]] = {
@@ -269,13 +265,19 @@ def _policies() -> Iterator[ResizeSample]:
 def _shapes() -> Iterator[ResizeSample]:
     for rank in range(1, 9):
         shape = tuple(2 + axis % 2 for axis in range(rank))
-        yield ResizeSample(name=f"nearest_rank_{rank}", shape=shape, scales=(2.0,) + (1.0,) * max(0, rank - 3)
-                           + (2.0,) * min(2, rank - 1), every_dtype=rank == 3)  # fmt: skip
+        sample = ResizeSample(
+            name=f"nearest_rank_{rank}",
+            rank=rank,
+            shape=shape,
+            scales=(2.0,) + (1.0,) * max(0, rank - 3) + (2.0,) * min(2, rank - 1),
+            every_dtype=rank == 3,
+        )
+        yield sample
         if rank <= 5:
-            yield ResizeSample(name=f"linear_rank_{rank}_last_two", shape=shape, attributes=(("mode", "linear"),),
-                               scales=(1.0,) * max(0, rank - 2) + (2.0, 2.5)[-rank:])  # fmt: skip
-            yield ResizeSample(name=f"linear_rank_{rank}_every_axis", shape=shape, attributes=(("mode", "linear"),),
-                               scales=(2.0, 1.5, 2.0, 1.5, 2.0)[:rank])  # fmt: skip
+            linear = replace(sample, attributes=(("mode", "linear"),), every_dtype=False)
+            last_two = (1.0,) * max(0, rank - 2) + (2.0, 2.5)[-rank:]
+            yield replace(linear, name=f"linear_rank_{rank}_last_two", scales=last_two)
+            yield replace(linear, name=f"linear_rank_{rank}_every_axis", scales=(2.0, 1.5, 2.0, 1.5, 2.0)[:rank])
     yield ResizeSample(name="nearest_rank_6_of_ones", shape=(1, 1, 1, 1, 4, 4), scales=(1, 1, 1, 1, 2, 2))
     for mode, transform in product(MODES, ("half_pixel", "pytorch_half_pixel", "asymmetric")):
         attributes = (("mode", mode), ("coordinate_transformation_mode", transform))
@@ -304,21 +306,19 @@ def _dtypes() -> Iterator[ResizeSample]:
 
 
 def _refused() -> Iterator[ResizeSample]:
-    yield ResizeSample(name="refused_scales_and_sizes", scales=(1, 1, 2, 2), sizes=(1, 2, 8, 12))
-    yield ResizeSample(name="refused_neither_scales_nor_sizes")
-    yield ResizeSample(name="refused_three_scales", scales=(1, 2, 2))
-    yield ResizeSample(name="refused_five_sizes", sizes=(1, 1, 2, 8, 12))
-    yield ResizeSample(name="refused_scale_0", scales=(1, 1, 0, 2))
-    yield ResizeSample(name="refused_negative_scale", scales=(1, 1, -2, 2))
-    yield ResizeSample(name="refused_scales_for_other_axes", scales=(1, 1, 2, 2), attributes=(("axes", (2, 3)),))
-    yield ResizeSample(name="refused_axis_at_rank", scales=(2, 2), attributes=(("axes", (2, 4)),))
-    yield ResizeSample(name="refused_unknown_mode", scales=(1, 1, 2, 2), attributes=(("mode", "quintic"),))
-    yield ResizeSample(name="refused_unknown_transform", scales=(1, 1, 2, 2),
+    yield ResizeSample(name="scales_and_sizes", scales=(1, 1, 2, 2), sizes=(1, 2, 8, 12))
+    yield ResizeSample(name="neither_scales_nor_sizes")
+    yield ResizeSample(name="three_scales", scales=(1, 2, 2))
+    yield ResizeSample(name="five_sizes", sizes=(1, 1, 2, 8, 12))
+    yield ResizeSample(name="scale_0", scales=(1, 1, 0, 2))
+    yield ResizeSample(name="negative_scale", scales=(1, 1, -2, 2))
+    yield ResizeSample(name="scales_for_other_axes", scales=(1, 1, 2, 2), attributes=(("axes", (2, 3)),))
+    yield ResizeSample(name="axis_at_rank", scales=(2, 2), attributes=(("axes", (2, 4)),))
+    yield ResizeSample(name="unknown_mode", scales=(1, 1, 2, 2), attributes=(("mode", "quintic"),))
+    yield ResizeSample(name="unknown_transform", scales=(1, 1, 2, 2),
                        attributes=(("coordinate_transformation_mode", "corner_cut"),))  # fmt: skip
-    yield ResizeSample(
-        name="refused_unknown_nearest_mode", scales=(1, 1, 2, 2), attributes=(("nearest_mode", "round"),)
-    )
-    yield ResizeSample(name="refused_short_roi", sizes=(1, 2, 3, 5), roi=(0, 0, 1, 1),
+    yield ResizeSample(name="unknown_nearest_mode", scales=(1, 1, 2, 2), attributes=(("nearest_mode", "round"),))
+    yield ResizeSample(name="short_roi", sizes=(1, 2, 3, 5), roi=(0, 0, 1, 1),
                        attributes=(("coordinate_transformation_mode", "tf_crop_and_resize"),))  # fmt: skip
 
 
@@ -334,8 +334,9 @@ def upsample_samples() -> Iterator[ResizeSample]:
             if _is_clear_sample(sample, oldest=True):
                 yield sample
         for rank in range(1, 6):
-            yield ResizeSample(name=f"{mode}_rank_{rank}", shape=(2, 3, 2, 3, 2)[:rank], attributes=attributes,
-                               scales=(1.0,) * max(0, rank - 2) + (2.0, 2.0)[:rank])  # fmt: skip
+            scales = (1.0,) * max(0, rank - 2) + (2.0, 2.0)[:rank]
+            shape = (2, 3, 2, 3, 2)[:rank]
+            yield ResizeSample(name=f"{mode}_rank_{rank}", rank=rank, shape=shape, scales=scales, attributes=attributes)
         yield ResizeSample(name=f"{mode}_from_1", shape=(1, 1, 1, 1), scales=(1, 1, 4, 3), attributes=attributes)
         yield ResizeSample(
             name=f"{mode}_more_than_1024", shape=(1, 1, 33, 17), scales=(1, 1, 2, 2), attributes=attributes
@@ -346,9 +347,9 @@ def upsample_samples() -> Iterator[ResizeSample]:
     yield ResizeSample(name="mode_omitted", scales=(1, 1, 2, 2), every_dtype=True)
     yield ResizeSample(name="nearest_special_values", shape=(1, 1, 4, 8), scales=(1, 1, 2, 2), values="special",
                        every_dtype=True)  # fmt: skip
-    yield ResizeSample(name="refused_scale_below_1", scales=(1, 1, 0.5, 2))
-    yield ResizeSample(name="refused_three_scales", scales=(1, 2, 2))
-    yield ResizeSample(name="refused_unknown_mode", scales=(1, 1, 2, 2), attributes=(("mode", "quintic"),))
+    yield expect_refusal(ResizeSample(name="scale_below_1", scales=(1, 1, 0.5, 2)))
+    yield expect_refusal(ResizeSample(name="three_scales", scales=(1, 2, 2)))
+    yield expect_refusal(ResizeSample(name="unknown_mode", scales=(1, 1, 2, 2), attributes=(("mode", "quintic"),)))
 
 
 def resize_bindings(sample: ResizeSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:

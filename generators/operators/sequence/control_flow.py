@@ -20,7 +20,7 @@ from onnx import GraphProto, NodeProto, TensorProto, TypeProto, helper, numpy_he
 
 from epcheck.generators import data, schema
 from epcheck.generators.array import Array
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.node import Node, Operand, Surroundings
 from epcheck.generators.operator import CPU_KERNEL, NO_TENSOR, Operator, spread
@@ -44,7 +44,6 @@ class IfSample(Sample):
     shapes: tuple[tuple[int, ...], tuple[int, ...]] = ((2, 3), (2, 3))
     body: str = "copy"
     values: str = "distinct"
-    refused: bool = False
 
 
 def samples() -> Iterator[IfSample]:
@@ -60,15 +59,15 @@ def samples() -> Iterator[IfSample]:
         yield IfSample(name=f"{side}_sequence", cond=cond, shapes=((2, 3), (4,)), body="sequence", every_dtype=cond)
         yield IfSample(name=f"{side}_optional", cond=cond, body="optional", every_dtype=not cond)
     yield IfSample(name="every_value", shapes=((16,), (16,)), values="every")
-    yield IfSample(name="scalar", shapes=((), ()))
+    yield IfSample(name="scalar", rank=0, shapes=((), ()))
     yield IfSample(name="size_0", shapes=((0, 3), (0, 3)))
-    yield IfSample(name="rank_8", shapes=((1, 2) * 4, (1, 2) * 4), cond=False)
+    yield IfSample(name="rank_8", rank=8, shapes=((1, 2) * 4, (1, 2) * 4), cond=False)
     yield IfSample(name="more_than_a_thread_group", shapes=((3, 1025), (3, 1025)))
     yield IfSample(name="else_size_0", cond=False, shapes=((2, 3), (0, 3)))
-    yield IfSample(name="refused_two_conditions", cond=(True, False), refused=True)
-    yield IfSample(name="refused_no_condition", cond=(), refused=True)
-    yield IfSample(name="refused_outputs_missing", body="fewer", refused=True)
-    yield IfSample(name="refused_types_differ", body="types", refused=True)
+    yield expect_refusal(IfSample(name="two_conditions", cond=(True, False)))
+    yield expect_refusal(IfSample(name="no_condition", cond=()))
+    yield expect_refusal(IfSample(name="outputs_missing", body="fewer"))
+    yield expect_refusal(IfSample(name="types_differ", body="types"))
 
 
 def bindings(sample: IfSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from onnx import GraphProto, NodeProto, TensorProto, TypeProto, helper, numpy_he
 
 from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.node import Node, Operand, Surroundings
 from epcheck.generators.operator import NO_KERNEL, Operator, spread
 from epcheck.generators.operators.sequence.sequence import (
@@ -62,7 +62,6 @@ class LoopSample(Sample):
     limit: int = 2
     shape: tuple[int, ...] = (2, 3)
     values: str = "distinct"
-    refused: bool = False
 
 
 def samples() -> Iterator[LoopSample]:
@@ -100,9 +99,9 @@ def samples() -> Iterator[LoopSample]:
     yield LoopSample(name="size_0", shape=(0, 3))
     yield LoopSample(name="rank_7", shape=(1, 2, 1, 2, 1, 2, 1))
     yield LoopSample(name="more_than_a_thread_group", shape=(3, 1025))
-    yield LoopSample(name="refused_scan_outputs_change_shape", body="grown_scan", refused=True)
+    yield expect_refusal(LoopSample(name="scan_outputs_change_shape", body="grown_scan"))
     for body in ("fewer_outputs", "more_inputs", "cond_of_float", "fewer_inputs"):
-        yield LoopSample(name=f"refused_{body}", body=body, refused=True)
+        yield expect_refusal(LoopSample(name=body, body=body))
 
 
 def bindings(sample: LoopSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from onnx import NodeProto, helper
 
 from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.node import Node, Operand, Surroundings
 from epcheck.generators.operator import CPU_KERNEL, NO_KERNEL, NO_TENSOR, Operator, spread
@@ -59,7 +59,6 @@ class OptionalSample(Sample):
     optional: bool = False
     empty: bool = False
     values: str = "distinct"
-    refused: bool = False
 
 
 def samples(name: str) -> Iterator[OptionalSample]:
@@ -67,9 +66,9 @@ def samples(name: str) -> Iterator[OptionalSample]:
         prefix = "optional_" if optional else ""
         yield OptionalSample(name=f"{prefix}tensor", optional=optional, every_dtype=True)
         yield OptionalSample(name=f"{prefix}every_value", shapes=((16,),), optional=optional, values="every")
-        yield OptionalSample(name=f"{prefix}scalar", shapes=((),), optional=optional)
+        yield OptionalSample(name=f"{prefix}scalar", rank=0, shapes=((),), optional=optional)
         yield OptionalSample(name=f"{prefix}size_0", shapes=((0, 3),), optional=optional)
-        yield OptionalSample(name=f"{prefix}rank_8", shapes=((1, 2) * 4,), optional=optional)
+        yield OptionalSample(name=f"{prefix}rank_8", rank=8, shapes=((1, 2) * 4,), optional=optional)
         yield OptionalSample(name=f"{prefix}more_than_a_thread_group", shapes=((3, 1025),), optional=optional)
         three = ((2, 3), (4,), ())
         yield OptionalSample(name=f"{prefix}sequence", shapes=three, sequence=True, optional=optional, every_dtype=True)
@@ -157,14 +156,14 @@ def truth(node: Node) -> Truth:
 def made_samples() -> Iterator[OptionalSample]:
     """Of the node Optional."""
     for sample in samples("OptionalHasElement"):
-        if sample.name.removeprefix("empty_").startswith("optional_"):
+        if sample.optional:
             yield OptionalSample(
                 **{
                     **vars(sample),
                     "name": sample.name.replace("empty_optional_", "nothing_of_").removeprefix("optional_"),
                 }
             )
-    yield OptionalSample(name="refused_neither_input_nor_type", shapes=(), refused=True)
+    yield expect_refusal(OptionalSample(name="neither_input_nor_type", shapes=()))
 
 
 def made_bindings(sample: OptionalSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from onnx import GraphProto, NodeProto, TypeProto, helper
 
 from epcheck.generators import data, graph
 from epcheck.generators.array import Array
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.families.movement import RefusedError, normalized
 from epcheck.generators.node import Attribute, Node, Operand, Surroundings
 from epcheck.generators.operator import NO_KERNEL, Operator, spread
@@ -86,15 +86,15 @@ def samples() -> Iterator[ScanSample]:
     yield ScanSample(name="size_0", shape=(0, 3))
     yield ScanSample(name="rank_7", shape=(1, 2, 1, 2, 1, 2, 1))
     yield ScanSample(name="more_than_a_thread_group", shape=(3, 1025))
-    yield ScanSample(name="refused_lengths_differ", body="zip", shorter=True)
-    yield ScanSample(name="refused_axis_at_rank", axes=(3,))
-    yield ScanSample(name="refused_axis_below_minus_rank", axes=(-4,))
-    yield ScanSample(name="refused_out_axis_at_rank", out_axes=(3,))
-    yield ScanSample(name="refused_two_axes_for_one_input", axes=(0, 0))
-    yield ScanSample(name="refused_direction_2", backwards=(2,))
-    yield ScanSample(name="refused_out_direction_2", out_backwards=(2,))
-    yield ScanSample(name="refused_no_scan_inputs", changed={"num_scan_inputs": 0})
-    yield ScanSample(name="refused_more_scan_inputs_than_inputs", changed={"num_scan_inputs": 9})
+    yield expect_refusal(ScanSample(name="lengths_differ", body="zip", shorter=True))
+    yield expect_refusal(ScanSample(name="axis_at_rank", axes=(3,)))
+    yield expect_refusal(ScanSample(name="axis_below_minus_rank", axes=(-4,)))
+    yield expect_refusal(ScanSample(name="out_axis_at_rank", out_axes=(3,)))
+    yield expect_refusal(ScanSample(name="two_axes_for_one_input", axes=(0, 0)))
+    yield expect_refusal(ScanSample(name="direction_2", backwards=(2,)))
+    yield expect_refusal(ScanSample(name="out_direction_2", out_backwards=(2,)))
+    yield expect_refusal(ScanSample(name="no_scan_inputs", changed={"num_scan_inputs": 0}))
+    yield expect_refusal(ScanSample(name="more_scan_inputs_than_inputs", changed={"num_scan_inputs": 9}))
 
 
 def _axes() -> Iterator[ScanSample]:

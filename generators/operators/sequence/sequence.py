@@ -22,7 +22,7 @@ from onnx import NodeProto, TensorProto, helper
 
 from epcheck.generators import data, graph
 from epcheck.generators.array import Array
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.node import Attribute, Node, Operand, Surroundings
 from epcheck.generators.operator import CPU_KERNEL, NO_TENSOR, Operator, spread
 from epcheck.generators.schema import NUMPY_NAMES
@@ -55,7 +55,8 @@ INT64 = np.iinfo(np.int64)
 class SequenceSample(Sample):
     """shapes: of the sequence's tensors. position: None leaves the input out. attributes: of the node.
 
-    tensor: the shape of what SequenceInsert inserts. keeps: the input's length is read, too. only: the one dtype.
+    tensor: the shape of what SequenceInsert inserts. keeps: the input's length is read, too. only: the one dtype, which
+    SequenceEmpty takes where it is told none.
     """
 
     shapes: tuple[tuple[int, ...], ...] = ((2, 3), (2, 3), (2, 3))
@@ -65,7 +66,6 @@ class SequenceSample(Sample):
     tensor: tuple[int, ...] = (2, 3)
     values: str = "distinct"
     keeps: bool = False
-    refused: bool = False
     only: str = ""
 
 
@@ -103,7 +103,7 @@ def _shared_samples() -> Iterator[SequenceSample]:
     yield SequenceSample(name="every_value", shapes=((16,), (16,)), tensor=(16,), values="every", every_dtype=True)
     yield SequenceSample(name="size_0", shapes=((0, 3), (2, 3), (4, 3)), tensor=(0, 3))
     yield SequenceSample(name="rank_1", shapes=((5,), (1,), (7,)), tensor=(3,))
-    yield SequenceSample(name="rank_8", shapes=((1, 2) * 4,) * 3, tensor=(1, 2) * 4)
+    yield SequenceSample(name="rank_8", rank=8, shapes=((1, 2) * 4,) * 3, tensor=(1, 2) * 4)
     yield SequenceSample(name="more_than_a_thread_group", shapes=((1025,), (2049,)), tensor=(1500,))
     yield SequenceSample(name="forty_tensors", shapes=((2,),) * 40, tensor=(2,))
 
@@ -147,8 +147,8 @@ def _positions(low: int, high: int) -> Iterator[SequenceSample]:
             )
     far = {"beyond": high + 1, "before": low - 1, "int64_max": INT64.max, "int64_min": INT64.min, "2_to_the_32": 2**32}
     for name, position in far.items():
-        yield SequenceSample(name=f"refused_position_{name}", position=position, refused=True)
-    yield SequenceSample(name="refused_two_positions", position=(0, 1), refused=True)
+        yield expect_refusal(SequenceSample(name=f"position_{name}", position=position))
+    yield expect_refusal(SequenceSample(name="two_positions", position=(0, 1)))
 
 
 def _with_position(samples: Iterator[SequenceSample], position: int) -> Iterator[SequenceSample]:
@@ -161,7 +161,7 @@ def _at_samples() -> Iterator[SequenceSample]:
     others = (sample for sample in _shared_samples() if sample.name != "three_tensors")  # that is position_minus_1
     yield from _with_position(others, -1)
     yield from _with_position(_mixed_samples(), 1)
-    yield SequenceSample(name="refused_position_0_of_empty", shapes=(), position=0, refused=True)
+    yield expect_refusal(SequenceSample(name="position_0_of_empty", shapes=(), position=0))
 
 
 def _erase_samples() -> Iterator[SequenceSample]:
@@ -170,8 +170,8 @@ def _erase_samples() -> Iterator[SequenceSample]:
     yield from _with_position(_mixed_samples(), 1)
     yield SequenceSample(name="input_stays", position=0, keeps=True)
     yield SequenceSample(name="position_omitted_input_stays", keeps=True)
-    yield SequenceSample(name="refused_position_0_of_empty", shapes=(), position=0, refused=True)
-    yield SequenceSample(name="refused_position_omitted_of_empty", shapes=(), refused=True)
+    yield expect_refusal(SequenceSample(name="position_0_of_empty", shapes=(), position=0))
+    yield expect_refusal(SequenceSample(name="position_omitted_of_empty", shapes=()))
 
 
 def _insert_samples() -> Iterator[SequenceSample]:
@@ -182,7 +182,7 @@ def _insert_samples() -> Iterator[SequenceSample]:
     yield SequenceSample(name="into_empty_position_0", shapes=(), position=0)
     yield SequenceSample(name="input_stays", position=0, keeps=True)
     yield SequenceSample(name="position_omitted_input_stays", keeps=True)
-    yield SequenceSample(name="refused_position_1_of_empty", shapes=(), position=1, refused=True)
+    yield expect_refusal(SequenceSample(name="position_1_of_empty", shapes=(), position=1))
 
 
 def _concat_samples() -> Iterator[SequenceSample]:
@@ -206,18 +206,19 @@ def _concat_samples() -> Iterator[SequenceSample]:
     yield SequenceSample(name="size_0_stacked", shapes=((0, 2),) * 2, attributes=(("axis", 1), ("new_axis", 1)))
     yield SequenceSample(name="all_size_0", shapes=((0, 2),) * 2, attributes=(("axis", 0),))
     for name, axis, new in (("at_rank", 2, 0), ("below_rank", -3, 0), ("beyond_new", 3, 1), ("below_new", -4, 1)):
-        yield SequenceSample(name=f"refused_axis_{name}", attributes=(("axis", axis), ("new_axis", new)), refused=True)
-    yield SequenceSample(
-        name="refused_shapes_differ", shapes=((2, 3), (2, 4)), attributes=(("axis", 0), ("new_axis", 0)), refused=True
+        yield expect_refusal(SequenceSample(name=f"axis_{name}", attributes=(("axis", axis), ("new_axis", new))))
+    yield expect_refusal(
+        SequenceSample(name="shapes_differ", shapes=((2, 3), (2, 4)), attributes=(("axis", 0), ("new_axis", 0)))
     )
-    yield SequenceSample(
-        name="refused_shapes_differ_stacked",
-        shapes=((2, 3), (1, 3)),
-        attributes=(("axis", 0), ("new_axis", 1)),
-        refused=True,
+    yield expect_refusal(
+        SequenceSample(
+            name="shapes_differ_stacked",
+            shapes=((2, 3), (1, 3)),
+            attributes=(("axis", 0), ("new_axis", 1)),
+        )
     )
-    yield SequenceSample(
-        name="refused_ranks_differ", shapes=((2, 3), (2,)), attributes=(("axis", 0), ("new_axis", 0)), refused=True
+    yield expect_refusal(
+        SequenceSample(name="ranks_differ", shapes=((2, 3), (2,)), attributes=(("axis", 0), ("new_axis", 0)))
     )
 
 
@@ -251,7 +252,7 @@ def node(op_type: str, sample: SequenceSample, context: CaseContext) -> Node:
         operands.append(Operand("position", np.array(sample.position, sample.position_dtype), parameter=True))
         reads.append("position")
     attributes: dict[str, Attribute] = dict(sample.attributes)
-    if op_type == "SequenceEmpty" and sample.name != "dtype_omitted":
+    if op_type == "SequenceEmpty" and not sample.only:
         attributes["dtype"] = int(helper.np_dtype_to_tensor_dtype(dtype))
     writes, after, results = _results(op_type, sample, dtype)
     types = {"S": sequence_type(dtype), "T": dtype.name, "I": sample.position_dtype}

@@ -18,7 +18,7 @@ from onnx import GraphProto, NodeProto, helper
 
 from epcheck.generators import data, graph
 from epcheck.generators.array import Array
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.node import Node, Operand, Surroundings
 from epcheck.generators.operator import NO_KERNEL, NO_TENSOR, Operator, spread
 from epcheck.generators.operators.sequence.sequence import construct, sequence_type
@@ -45,7 +45,7 @@ def samples() -> Iterator[MapSample]:
     yield MapSample(name="different_shapes", first=((2, 3), (4, 1), (1, 5)), every_dtype=True)
     yield MapSample(name="scalars", first=((), (), ()))
     yield MapSample(name="size_0", first=((0, 3), (2, 3)))
-    yield MapSample(name="rank_8", first=((1, 2) * 4,) * 2)
+    yield MapSample(name="rank_8", rank=8, first=((1, 2) * 4,) * 2)
     yield MapSample(name="forty_tensors", first=((2,),) * 40)
     yield MapSample(name="more_than_a_thread_group", first=((1025,), (2049,)))
     yield MapSample(name="every_value", first=((16,), (16,)), values="every", every_dtype=True)
@@ -60,8 +60,8 @@ def samples() -> Iterator[MapSample]:
     yield MapSample(name="a_sequence_and_a_tensor", second=two, body="three", every_dtype=True)
     yield MapSample(name="outer_scope", body="outer")
     yield MapSample(name="branch", body="branch")
-    yield MapSample(name="refused_second_shorter", second=two[:2], body="join")
-    yield MapSample(name="refused_second_empty", second=(), body="join")
+    yield expect_refusal(MapSample(name="second_shorter", second=two[:2], body="join"))
+    yield expect_refusal(MapSample(name="second_empty", second=(), body="join"))
 
 
 _BODIES = {

@@ -14,7 +14,7 @@ import numpy as np
 
 from epcheck.generators import data, graph
 from epcheck.generators.array import Array
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.families.movement import RefusedError, normalized, shape_of_rank
 from epcheck.generators.node import Attribute, Node, Operand, Surroundings
 from epcheck.generators.operator import NO_KERNEL, NO_TENSOR, Operator, spread
@@ -61,8 +61,8 @@ def samples() -> Iterator[SplitSample]:
     yield SplitSample(name="forty_parts", shape=(40, 2), axis=0, split=1)
     yield SplitSample(name="every_value", shape=(4, 16), split=(1, 3), special=True, every_dtype=True)
     for rank in range(1, 9):
-        yield SplitSample(name=f"rank_{rank}_last_axis", shape=shape_of_rank(rank), axis=rank - 1, split=1)
-        yield SplitSample(name=f"rank_{rank}_keepdims_0", shape=shape_of_rank(rank), keepdims=0)
+        yield SplitSample(name=f"rank_{rank}_last_axis", rank=rank, shape=shape_of_rank(rank), axis=rank - 1, split=1)
+        yield SplitSample(name=f"rank_{rank}_keepdims_0", rank=rank, shape=shape_of_rank(rank), keepdims=0)
     yield SplitSample(name="inner_axis", shape=(2, 5, 3), axis=1, split=(4, 1))
     yield SplitSample(name="size_1", shape=(1, 1), axis=1)
     yield SplitSample(name="size_0_beside_the_axis", shape=(2, 0), axis=0, split=1)
@@ -70,13 +70,13 @@ def samples() -> Iterator[SplitSample]:
     yield SplitSample(name="size_0_along_the_axis", shape=(0, 3))
     yield SplitSample(name="more_than_a_thread_group", shape=(3, 1031), axis=1, split=(1025, 6))
     yield SplitSample(name="long_chunks", shape=(2, 2055), axis=1, split=1024)
-    yield SplitSample(name="refused_lengths_too_short", split=(1, 2))
-    yield SplitSample(name="refused_lengths_too_long", split=(3, 2))
-    yield SplitSample(name="refused_length_negative", split=(5, -1))
-    yield SplitSample(name="refused_scalar_negative", split=-2)
-    yield SplitSample(name="refused_split_matrix", split=(1, 3), matrix=True)
-    yield SplitSample(name="refused_axis_at_rank", axis=2)
-    yield SplitSample(name="refused_axis_below_minus_rank", axis=-3)
+    yield expect_refusal(SplitSample(name="lengths_too_short", split=(1, 2)))
+    yield expect_refusal(SplitSample(name="lengths_too_long", split=(3, 2)))
+    yield expect_refusal(SplitSample(name="length_negative", split=(5, -1)))
+    yield expect_refusal(SplitSample(name="scalar_negative", split=-2))
+    yield expect_refusal(SplitSample(name="split_matrix", split=(1, 3), matrix=True))
+    yield expect_refusal(SplitSample(name="axis_at_rank", axis=2))
+    yield expect_refusal(SplitSample(name="axis_below_minus_rank", axis=-3))
 
 
 def bindings(sample: SplitSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:

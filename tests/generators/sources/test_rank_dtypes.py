@@ -24,13 +24,6 @@ def test_there_is_a_case_of_each_rank_in_each_dtype_of_the_operator(key: str, ra
         assert {case.dtype for case in own} == {"-".join(dtypes) for dtypes in operator.dtypes(version)}, rank
 
 
-def test_a_name_that_holds_another_number_is_no_rank() -> None:
-    """`one_element_of_higher_rank_0_5` is about an exponent of 0.5, `size_0_by_scalar` about the other operand."""
-    names = {case.sample for own in cases_by_operator(rank_dtypes).values() for case in own}
-    assert not [name for name in names if "higher_rank" in name or "by_scalar" in name]
-    assert {"typed_scalar", "typed_rank_0", "typed_rank_3", "typed_rank_4"} <= names
-
-
 def test_only_dtypes_without_such_a_sample_get_one() -> None:
     every = cases_by_operator(rank_dtypes)
     assert sum(map(len, every.values())) >= 1861

@@ -319,9 +319,3 @@ def test_slice_1_has_attributes_and_no_steps() -> None:
         assert len(case.node.inputs) == 1
         assert "steps" not in case.node.attributes
         assert {"starts", "ends"} <= case.node.attributes.keys()
-
-
-def test_a_refusal_is_declared_where_the_oracle_refuses() -> None:
-    declared = {sample.name: sample.refused for sample in registry.all_operators()["Slice"].samples()}
-    for case in built("Slice"):
-        assert isinstance(case.truth, Refusal) == declared.get(case.case.sample, False), case.case.id

@@ -295,9 +295,3 @@ def test_topk_1_has_k_as_an_attribute_greater_than_0() -> None:
     for case, _ in valid(1):
         assert len(case.node.inputs) == 1
         assert case.node.attributes["k"] > 0  # type: ignore[operator]
-
-
-def test_a_refusal_is_declared_where_the_oracle_refuses() -> None:
-    declared = {sample.name: sample.refused for sample in registry.all_operators()["TopK"].samples()}
-    for case in built("TopK"):
-        assert isinstance(case.truth, Refusal) == declared.get(case.case.sample, False), case.case.id
