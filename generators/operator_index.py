@@ -23,16 +23,20 @@ def group_of(key: str) -> str:
     module = declaring_modules().get(key)
     if module is None:
         return key
-    folder, name = module.rsplit(".", 2)[1:]
-    return (folder if name == "operators" else name).replace("_", " ")
+    return _name_group(module).replace("_", " ")
 
 
 @cache
 def declaring_modules() -> Mapping[str, str]:
     """Key -> the full name of the module that declares it."""
     packages = pkgutil.walk_packages(operators.__path__, f"{operators.__name__}.")
-    names = sorted((m.name for m in packages if not m.ispkg), key=lambda name: name.rpartition(".")[2])
+    names = sorted((m.name for m in packages if not m.ispkg), key=_name_group)
     return {key: name for name in names for key in _read_keys(name)}
+
+
+def _name_group(module: str) -> str:
+    folder, name = module.rsplit(".", 2)[1:]
+    return folder if name == "operators" else name
 
 
 def _read_keys(module: str) -> tuple[str, ...]:

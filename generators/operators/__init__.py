@@ -5,7 +5,8 @@ following these steps gives; of an operator that onnx does not know, `quantized/
 and its test. KEY is `Compress`, in another domain `com.microsoft::GatherBlockQuantized`.
 
 1. Write `FAMILY/compress.py`; the families are the folders here. Nothing has to be registered: the module is
-   found by `DECLARES = ("KEY",)`, a tuple of literals with the keys of its operators in the order of `OPERATORS`.
+   found by `DECLARES = ("KEY",)`, a tuple of literals with the keys of its operators in the order of `OPERATORS`. One
+   that would be too long is a folder, with `operators.py`, `samples.py` and `oracle.py` (`recurrent/recurrent/`).
    Versions and dtypes come from `onnx.defs`, claims from the tables in `../claims/`. What the operators of a family
    share is in `families/`: an operator that only moves data is one call of `movement.movement`, an element-wise one a
    `broadcasting.Rule`; steps 3, 5 and 6 are then done. Of an operator that the installed onnx does not know,

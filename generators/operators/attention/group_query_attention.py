@@ -33,7 +33,7 @@ from epcheck.generators.declaration.optional_io import OptionalIO, each_alone
 from epcheck.generators.declaration.parameter_space import ParameterSpace, Parts, Values
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import GRAPH, NO_KERNEL, Operator, declare, spread
-from epcheck.generators.operators.attention.attention import list_attributes, make_parts
+from epcheck.generators.operators.attention.attention.operators import list_attributes, make_parts
 from epcheck.generators.operators.attention.rotary import rotated
 from epcheck.generators.truth import Outputs, Refusal, Truth
 

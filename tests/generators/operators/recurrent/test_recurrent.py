@@ -11,7 +11,7 @@ from epcheck.generators import suite
 from epcheck.generators.bounds.running_error import Approximate, dot, total, unit_of
 from epcheck.generators.directml.descriptions.recurrent.recurrent import Lstm, RecurrentNetworkDirection
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operators.recurrent import recurrent
+from epcheck.generators.operators.recurrent.recurrent import oracle
 from epcheck.generators.oracle_math.activations import consumed
 from epcheck.generators.truth import Outputs, Ulp
 
@@ -30,7 +30,7 @@ def outputs(operator: str, gates: int, attributes: dict[str, Attribute], **more:
     values |= {name: np.array(value, np.float32).reshape(1, 1, 1) for name, value in more.items() if "initial" in name}
     inputs = tuple(Operand(name, value) for name, value in values.items())
     names = ("Y", "Y_h", "Y_c") if operator == "LSTM" else ("Y", "Y_h")
-    truth = recurrent.truth(Node(operator, "", 14, inputs, names, attributes))
+    truth = oracle.truth(Node(operator, "", 14, inputs, names, attributes))
     assert isinstance(truth, Outputs), truth
     return [float(output.exact.item()) for output in truth.outputs if output.exact is not None]
 

@@ -9,7 +9,8 @@ import pytest
 
 from epcheck.generators.array import Array
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operators.resampling import grid_sample, resize
+from epcheck.generators.operators.resampling import grid_sample
+from epcheck.generators.operators.resampling.resize import oracle, samples
 from epcheck.generators.oracle_math.coordinates import Axis
 from epcheck.generators.truth import Outputs
 
@@ -18,7 +19,7 @@ LINE = np.array([1, 2], np.float32)
 
 def resized(version: int, x: Array, attributes: dict[str, Attribute], **parameters: Array) -> Array:
     inputs = [Operand("X", x), *(Operand(name, value) for name, value in parameters.items())]
-    truth = resize.truth(Node("Resize", "", version, tuple(inputs), ("Y",), attributes))
+    truth = oracle.truth(Node("Resize", "", version, tuple(inputs), ("Y",), attributes))
     assert isinstance(truth, Outputs), truth
     return truth.outputs[0].value
 
@@ -64,7 +65,7 @@ def test_a_tie_goes_where_nearest_mode_says(mode: str, index: int) -> None:
 
 
 def test_no_valid_sample_of_mode_nearest_depends_on_the_rounding_of_a_coordinate() -> None:
-    assert [s.name for s in resize.resize_samples() if not s.refused and not resize._is_clear_sample(s)] == []
+    assert [s.name for s in samples.resize_samples() if not s.refused and not samples._is_clear_sample(s)] == []
 
 
 def test_reflection_of_the_page_of_grid_sample() -> None:

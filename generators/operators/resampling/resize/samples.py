@@ -1,22 +1,8 @@
-"""Resize (10, 11, 13, 18, 19) and Upsample (7, 9) -> DML_RESAMPLE3_OPERATOR_DESC.
-
-Sources: the operator pages. Each axis is resampled for itself: a matrix of weights in float64; the bound is what
-float32 coordinates, weights and sums may lose (`interpolation`). `nearest` only moves data, so it is exact.
-
-Where the pages are open or contradict themselves there is no sample:
-- `nearest` where a coordinate stands on a rounding threshold and the scale is no power of two, since the rounding
-  error of the coordinate would decide (`_is_clear`);
-- scales whose product with a length is nearly an integer (floor of it), or fractional with align_corners, where the
-  page divides by length_resized - 1 and the node tests by a fractional width;
-- align_corners to a length of 1 (0 / 0), roi with scales, exclude_outside with nearest, integers whose result is none.
-A scale is the one given: the page derives it from the lengths, too, which the node tests contradict.
-Upsample and Resize-10 say nothing of coordinates; their node tests and the version converter of onnx take them for
-`asymmetric` with `floor`, as here. How the DML EP lowers them: DmlOperatorResize.cpp.
-"""
+"""The samples of Resize and Upsample, where they apply, and their nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
@@ -26,27 +12,12 @@ from onnx.defs import OpSchema
 
 from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
-from epcheck.generators.bounds.running_error import Approximate, output, unit_of
 from epcheck.generators.case import CaseContext, Sample, expect_refusal
-from epcheck.generators.declaration.interaction import Interaction, Literal, Random, int64s
-from epcheck.generators.declaration.parameter_space import ParameterSpace, Parts, Values
-from epcheck.generators.directml.descriptions.resampling.resample import lowered
-from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator, declare, spread
+from epcheck.generators.operator import spread
+from epcheck.generators.operators.resampling.resize.oracle import MODES, NEAREST_MODES, TRANSFORMS, Plan, make_plan
 from epcheck.generators.oracle_math.coordinates import Axis
-from epcheck.generators.oracle_math.interpolation import LINEAR, Kernel, Weights, along, cubic, weights
-from epcheck.generators.truth import Exact, Output, Outputs, Refusal, Truth
 
-DECLARES = (
-    "Resize",
-    "Upsample",
-)
-
-TRANSFORMS = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
-              "tf_half_pixel_for_nn", "tf_crop_and_resize")  # fmt: skip
-NEAREST_MODES = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
-MODES = ("nearest", "linear", "cubic")
 IMAGE = (1, 2, 4, 6)
 ROI = (0.0, 0.0, 0.25, 0.125, 1.0, 1.0, 0.75, 0.875)
 BEYOND = (0.0, 0.0, -0.3, 0.2, 1.0, 1.0, 0.8, 1.4)
@@ -439,101 +410,14 @@ def _values(sample: ResizeSample, context: CaseContext) -> Array:
     return data.distinct(sample.shape, context.dtype, context.rng)
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """A valid node in plain terms: one Axis for each dimension, and what is done with them."""
-
-    axes: tuple[Axis, ...]
-    mode: str
-    nearest_mode: str
-    antialias: bool
-    exclude_outside: bool
-    extrapolation: float
-    cubic_a: float
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(axis.resized for axis in self.axes)
-
-
-def _plan(node: Node) -> _Plan | str:
-    x = node.array("X")
-    oldest = "coordinate_transformation_mode" not in schema.schema(node.op_type, node.since_version).attributes
-    transform = node.text("coordinate_transformation_mode", "asymmetric" if oldest else "half_pixel")
-    mode, nearest = node.text("mode", "nearest"), node.text("nearest_mode", "floor" if oldest else NEAREST_MODES[0])
-    for what, value, known in (("mode", mode, MODES), ("nearest_mode", nearest, NEAREST_MODES),
-                               ("coordinate_transformation_mode", transform, TRANSFORMS)):  # fmt: skip
-        if value not in known:
-            return f"{what} '{value}' is none of {', '.join(known)}"
-    chosen = node.integers("axes", tuple(range(x.ndim)))
-    if not all(-x.ndim <= axis < x.ndim for axis in chosen):
-        return f"axes {chosen} must be within [{-x.ndim}, {x.ndim - 1}]"
-    chosen = tuple(axis % x.ndim for axis in chosen)
-    lengths = tuple(x.shape[axis] for axis in chosen)
-    resized = _resized(node, lengths)
-    if isinstance(resized, str):
-        return resized
-    roi = node.value("roi")
-    region = [0.0] * len(chosen) + [1.0] * len(chosen)
-    if transform == "tf_crop_and_resize":
-        if roi is None or roi.size != 2 * len(chosen):
-            return f"roi must have {2 * len(chosen)} elements"
-        region = [float(value) for value in roi]
-    axes = [Axis(length, length, Fraction(1), transform, (0.0, 1.0)) for length in x.shape]
-    for index, (axis, (size, scale)) in enumerate(zip(chosen, resized, strict=True)):
-        axes[axis] = Axis(x.shape[axis], size, scale, transform, (region[index], region[index + len(chosen)]))
-    return _Plan(
-        tuple(axes),
-        mode,
-        nearest,
-        bool(node.integer("antialias", 0)),
-        bool(node.integer("exclude_outside", 0)),
-        node.number("extrapolation_value", 0.0),
-        node.number("cubic_coeff_a", -0.75),
-    )
-
-
-def _resized(node: Node, lengths: tuple[int, ...]) -> list[tuple[int, Fraction]] | str:
-    """(output size, scale) of each chosen axis, or the rule that is broken."""
-    scales, sizes = (None if v is None or v.size == 0 else v for v in (_scales(node), node.value("sizes")))
-    if (scales is None) == (sizes is None):
-        return "one of scales and sizes must be given, and not both"
-    if sizes is not None:
-        if len(sizes) != len(lengths):
-            return f"sizes must have {len(lengths)} elements, not {len(sizes)}"
-        return _fitted(node.text("keep_aspect_ratio_policy", "stretch"), lengths, tuple(map(int, sizes)))
-    assert scales is not None
-    if len(scales) != len(lengths):
-        return f"scales must have {len(lengths)} elements, not {len(scales)}"
-    least = 1 if node.op_type == "Upsample" else 0
-    if (scales < least).any() or (scales <= 0).any():
-        return f"scales {scales.tolist()} must be {'at least 1' if least else 'greater than 0'}"
-    exact = [Fraction(float(scale)) for scale in scales]
-    return [(int(length * scale), scale) for length, scale in zip(lengths, exact, strict=True)]
-
-
-def _scales(node: Node) -> Array | None:
-    scales = node.attributes.get("scales")
-    return node.value("scales") if scales is None else np.array(scales, np.float32)
-
-
-def _fitted(policy: str, lengths: tuple[int, ...], sizes: tuple[int, ...]) -> list[tuple[int, Fraction]] | str:
-    """keep_aspect_ratio_policy: one scale for all axes, the least or the greatest; half-way sizes are rounded up."""
-    scales = [Fraction(size, length) if length else Fraction(1) for size, length in zip(sizes, lengths, strict=True)]
-    if policy == "stretch":
-        return list(zip(sizes, scales, strict=True))
-    common = min(scales) if policy == "not_larger" else max(scales)
-    return [(int(common * length + Fraction(1, 2)), common) for length in lengths]
-
-
 def _is_clear_sample(sample: ResizeSample, oldest: bool = False) -> bool:
     """Whether no rounding error of a coordinate can change what a sample of mode nearest selects, in any version."""
     if dict(sample.attributes).get("mode", "nearest") != "nearest":
         return True
     operator, version = ("Upsample", 9) if oldest else ("Resize", schema.since_versions("Resize")[-1])
     context = CaseContext(version, (np.dtype("float32"),), np.random.default_rng(0))
-    plan = _plan(upsample_node(sample, context) if oldest else resize_node(sample, context))
-    assert isinstance(plan, _Plan), (operator, sample.name, plan)
+    plan = make_plan(upsample_node(sample, context) if oldest else resize_node(sample, context))
+    assert isinstance(plan, Plan), (operator, sample.name, plan)
     return all(_is_clear(axis, plan.nearest_mode) for axis in plan.axes)
 
 
@@ -554,178 +438,3 @@ def _is_clear(axis: Axis, mode: str) -> bool:
         if axis.transform == "tf_crop_and_resize" and min(abs(x), abs(x - (axis.length - 1))) < CLEAR:
             return False
     return True
-
-
-def truth(node: Node) -> Truth:
-    """Axis after axis in float64; outside the region of interest the extrapolation value, whatever the axis."""
-    plan = _plan(node)
-    if isinstance(plan, str):
-        return Refusal(plan)
-    x = node.array("X")
-    if plan.mode == "nearest" or not np.prod(plan.shape):
-        return Outputs((Output("Y", _extrapolated(plan, _nearest_of(plan, x), x.dtype), Exact()),))
-    unit = unit_of(x.dtype) if x.dtype.kind == "f" else 2.0**-24
-    kernel = LINEAR if plan.mode == "linear" else cubic(plan.cubic_a)
-    found = Approximate.exact(x)
-    for index, axis in enumerate(plan.axes):
-        if not axis.is_identity:
-            found = along(index, _weights(plan, axis, kernel, unit), found, unit)
-    found = Approximate(_extrapolated(plan, found.value, np.dtype(np.float64)), found.error)
-    if x.dtype.kind == "f":
-        return Outputs((output("Y", found, x.dtype),))
-    whole = np.rint(found.value)
-    assert np.abs(whole - found.value).max() < 1e-9, "an integer result must be whole"
-    return Outputs((Output("Y", whole.astype(x.dtype), Exact()),))
-
-
-def _weights(plan: _Plan, axis: Axis, kernel: Kernel, unit: float) -> Weights:
-    at = np.array([float(axis.original(position)) for position in range(axis.resized)])
-    shrink = min(1.0, float(axis.scale)) if plan.antialias else 1.0
-    return weights(kernel, at, axis.length, unit, shrink=shrink, exclude_outside=plan.exclude_outside)
-
-
-def _nearest_of(plan: _Plan, x: Array) -> Array:
-    for index, axis in enumerate(plan.axes):
-        if axis.is_identity or not axis.length:
-            continue
-        nearest = [axis.nearest(position, plan.nearest_mode) for position in range(axis.resized)]
-        x = np.take(x, np.clip(np.array(nearest, np.int64), 0, axis.length - 1), axis=index)
-    return x
-
-
-def _extrapolated(plan: _Plan, values: Array, dtype: np.dtype[np.float64]) -> Array:
-    outside = np.zeros(plan.shape, bool)
-    for index, axis in enumerate(plan.axes):
-        if axis.transform == "tf_crop_and_resize":
-            positions = [axis.original(position) for position in range(axis.resized)]
-            beyond = np.array([x < 0 or x > axis.length - 1 for x in positions], bool)
-            outside |= beyond.reshape((-1,) + (1,) * (len(plan.axes) - index - 1))
-    return np.where(outside, dtype.type(plan.extrapolation), values)
-
-
-def lower(node: Node) -> Lowering | None:
-    """As the DML EP does it, which knows no coordinates of older versions and no cubic: None there and for refusals."""
-    plan = _plan(node)
-    if isinstance(plan, str) or plan.mode == "cubic" or plan.exclude_outside or plan.extrapolation:
-        return None
-    return lowered(node.array("X"), plan.axes, plan.mode, plan.nearest_mode, plan.antialias)
-
-
-class _Resize(Operator[ResizeSample]):
-    """The dtypes are those of X, whose constraint is T in Resize-10 and T1 from Resize-11 on."""
-
-    def dtypes(self, since_version: int) -> Iterator[tuple[str, ...]]:
-        constraint = schema.signature(self.name, since_version, self.domain).inputs[0]
-        return ((dtype,) for dtype in schema.dtypes(self.name, since_version, constraint, self.domain))
-
-
-INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
-    "Resize": (
-        Interaction("nearest_region_beyond_and_value",
-                (Random((1, 1, 3, 3)), Literal([0.0, 0.0, -0.5, -0.5, 1.0, 1.0, 1.5, 1.5]), None, int64s(1, 1, 5, 5)),
-                {"coordinate_transformation_mode": "tf_crop_and_resize", "extrapolation_value": 7.5}),
-        Interaction("antialias_3d", (Random((1, 1, 4, 4, 4)), None, Literal([1.0, 1.0, 0.5, 0.5, 0.5])),
-                {"mode": "linear", "antialias": 1}),
-        Interaction("antialias_1d", (Random((1, 1, 8)), None, Literal([1.0, 1.0, 0.5])),
-                {"mode": "linear", "antialias": 1}),
-        Interaction("cubic_exclude_outside_and_coefficient",
-                (Random((1, 1, 4, 4)), None, Literal([1.0, 1.0, 2.0, 2.0])),
-                {"mode": "cubic", "exclude_outside": 1, "cubic_coeff_a": -0.5}),
-    ),
-}  # fmt: skip
-
-
-WIDTHS = (16, 17, 33, 65, 129, 257, 1025)
-
-NEAREST = ("nearest_round_prefer_floor", "nearest_round_prefer_ceil", "nearest_floor", "nearest_ceil")
-
-CROP = "tf_crop_and_resize"
-
-FACTORS = {"double": (2.0, 2.0), "half": (0.5, 0.5), "one_axis": (1.0, 4.0), "uneven": (1.5, 0.75)}
-"""Scales of height and width."""
-
-LENGTHS = {"to_7_5": (7, 5), "not_larger": (8, 9), "not_smaller": (3, 12)}
-"""Sizes of height and width; of the last two keep_aspect_ratio_policy makes others."""
-
-REGION = ((-0.25, 0.125), (0.75, 1.375))
-"""Of height and width, where it begins and where it ends: partly outside."""
-
-
-def _is_valid(values: Values) -> bool:
-    """Nearest where every coordinate is exact, because rounding decides elsewhere; align_corners with whole sizes, of
-    which the page alone says what is divided; a region with sizes; a common scale of chosen axes."""
-    mode, transform, target = values["mode"], values["transform"], values["target"]
-    if mode in NEAREST and (values["antialias"] or values["exclude_outside"]):
-        return False
-    if mode in NEAREST and (transform in ("align_corners", CROP) or target not in ("double", "half", "one_axis")):
-        return False
-    if transform == "align_corners" and target == "uneven":
-        return False
-    if transform == CROP and (target != "to_7_5" or values["antialias"]):
-        return False
-    return target not in ("not_larger", "not_smaller") or values["axes"] is not None
-
-
-def _make_parts(values: Values, rng: np.random.Generator) -> Parts:
-    """Data of [batch, 2, height, width]; the numbers of an axis stand in the order of `axes`."""
-    mode, transform, target, axes = (values[name] for name in ("mode", "transform", "target", "axes"))
-    x = rng.uniform(-1, 1, (values["batch"], 2, values["height"], values["width"])).astype(np.float32)
-    attributes: dict[str, Attribute] = {"coordinate_transformation_mode": transform, "mode": mode.partition("_")[0]}
-    if mode in NEAREST:
-        attributes["nearest_mode"] = mode.removeprefix("nearest_")
-    attributes |= {name: 1 for name in ("antialias", "exclude_outside") if values[name]}
-    if axes is not None:
-        attributes["axes"] = axes
-    if target in ("not_larger", "not_smaller"):
-        attributes["keep_aspect_ratio_policy"] = target
-    scales = np.array(_by_axes(axes, FACTORS[target], (1.0, 1.0)), np.float32) if target in FACTORS else None
-    sizes = np.array(_by_axes(axes, LENGTHS[target], x.shape[:2]), np.int64) if target in LENGTHS else None
-    region: Array | None = None
-    if transform == CROP:
-        starts, ends = (_by_axes(axes, REGION[i], (float(i),) * 2) for i in (0, 1))
-        region = np.array((*starts, *ends), np.float32)
-        attributes["extrapolation_value"] = 2.5
-    inputs = (x, region, scales) if sizes is None else (x, region, scales, sizes)
-    return Parts(inputs, attributes, (1, 2, 3))
-
-
-def _by_axes(axes: tuple[int, ...] | None, pair: tuple[float, float], others: tuple[float, ...]) -> tuple[float, ...]:
-    """The numbers of height and width in the order of the axes; of all axes where none are chosen."""
-    if axes is None:
-        return (*others, *pair)
-    return tuple(pair[(axis % 4) - 2] for axis in axes)
-
-
-PARAMETER_SPACES = {
-    "Resize": ParameterSpace(
-        {"batch": 1, "height": 4, "width": 6},
-        _make_parts,
-        {
-            "mode": ("linear", "cubic", *NEAREST),
-            "transform": (
-                "half_pixel",
-                "align_corners",
-                "asymmetric",
-                "pytorch_half_pixel",
-                "half_pixel_symmetric",
-                CROP,
-            ),
-            "target": (*FACTORS, *LENGTHS),
-            "axes": ((2, 3), None, (-1, -2)),
-            "antialias": (0, 1),
-            "exclude_outside": (0, 1),
-        },
-        {"width": WIDTHS, "height": WIDTHS[:5]},
-        ("batch",),
-        _is_valid,
-    )
-}
-
-OPERATORS = declare(
-    (
-        _Resize("Resize", resize_samples, resize_bindings, resize_node, truth, lower, varied=("T1",)),
-        Operator("Upsample", upsample_samples, upsample_bindings, upsample_node, truth, lower),
-    ),
-    interactions=INTERACTIONS,
-    parameter_spaces=PARAMETER_SPACES,
-)

@@ -1,0 +1,1 @@
+"""com.microsoft::Attention, ::QAttention and ::MultiHeadAttention."""

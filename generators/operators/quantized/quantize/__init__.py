@@ -1,0 +1,1 @@
+"""QuantizeLinear and DequantizeLinear."""
