@@ -75,8 +75,8 @@ def truth(node: Node) -> Truth:
     if x.dtype.kind == "i":
         return Outputs((Output("y", window_sum(x, width).astype(x.dtype)),))
     y = window_sum(x.astype(np.float64), width)
-    bound = bounds.accumulated(width, x.dtype, window_sum(np.abs(x.astype(np.float64)), width))
-    return Outputs((bounds.rounded("y", y, x.dtype, bound),))
+    bound = bounds.bound_sum(width, x.dtype, window_sum(np.abs(x.astype(np.float64)), width))
+    return Outputs((bounds.round_output("y", y, x.dtype, bound),))
 
 
 def window_sum(x: np.ndarray[Any, Any], width: int) -> np.ndarray[Any, Any]:

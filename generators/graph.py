@@ -126,12 +126,12 @@ def model(node: Node, binding: str, types: Mapping[str, str], output_ranks: Sequ
         *(wire.field(_INPUT, value) for value in inputs),
         *(wire.field(_OUTPUT, value) for value in outputs),
     ]
-    before, after = _around_graph(schema.opset_for(node.since_version, node.domain), node.domain)
+    before, after = _serialize_around(schema.opset_for(node.since_version, node.domain), node.domain)
     return before + wire.field(_GRAPH, b"".join(graph)) + after
 
 
 @cache
-def _around_graph(opset: int, domain: str) -> tuple[bytes, bytes]:
+def _serialize_around(opset: int, domain: str) -> tuple[bytes, bytes]:
     """What stands before and after the graph in a ModelProto."""
     ai_onnx = 17 if domain else opset
     before = onnx.ModelProto(ir_version=ir_version_for(ai_onnx), producer_name="epcheck")
@@ -148,7 +148,7 @@ def _nodes(node: Node) -> list[bytes]:
     if not around:
         inputs = tuple([operand.name if operand else "" for operand in node.inputs])
         has_tensors = any(isinstance(value, np.ndarray) for value in node.attributes.values())
-        made = _alone.__wrapped__ if has_tensors else _alone
+        made = _serialize.__wrapped__ if has_tensors else _serialize
         spelled = _Spelled("" if has_tensors else repr(node.attributes), node.attributes)
         return [made(node.op_type, inputs, node.outputs, node.domain, spelled)]
     proto = node_proto(node.op_type, around.inputs, around.outputs, "node", node.domain, node.attributes)
@@ -167,7 +167,9 @@ class _Spelled:
 
 
 @lru_cache(maxsize=4096)
-def _alone(op_type: str, inputs: tuple[str, ...], outputs: tuple[str, ...], domain: str, attributes: _Spelled) -> bytes:
+def _serialize(
+    op_type: str, inputs: tuple[str, ...], outputs: tuple[str, ...], domain: str, attributes: _Spelled
+) -> bytes:
     """The node under test, serialized; the cases of a sample share it and differ in what it is fed."""
     proto = node_proto(op_type, inputs, outputs, "node", domain, attributes.attributes)
     serialized: bytes = proto.SerializeToString(deterministic=True)

@@ -161,10 +161,10 @@ def declare(
 def _build(operator: Operator[S], sample: S, case: Case) -> BuiltCase:
     dtypes = tuple(np.dtype(name) for name in case.dtype.split("-"))
     node = operator.node(sample, CaseContext(case.since_version, dtypes, random_source(case.id)))
-    return built_of(operator, node, operator.truth(node), case)
+    return build_case(operator, node, operator.truth(node), case)
 
 
-def built_of(operator: Operator[Any], node: Node, truth: Truth, case: Case) -> BuiltCase:
+def build_case(operator: Operator[Any], node: Node, truth: Truth, case: Case) -> BuiltCase:
     """The case of a node whose truth is known: its model, feeds and lowering."""
     types = operator.types(node, truth, tuple(case.dtype.split("-")))
     return BuiltCase(

@@ -91,14 +91,14 @@ class Signature:
 
     def inputs_of(self, count: int) -> tuple[str, ...]:
         """The type strings of a node's first `count` inputs."""
-        return _repeated(self.inputs, self.variadic[0], count)
+        return _repeat_last(self.inputs, self.variadic[0], count)
 
     def outputs_of(self, count: int) -> tuple[str, ...]:
         """The type strings of a node's first `count` outputs."""
-        return _repeated(self.outputs, self.variadic[1], count)
+        return _repeat_last(self.outputs, self.variadic[1], count)
 
 
-def _repeated(types: tuple[str, ...], variadic: bool, count: int) -> tuple[str, ...]:
+def _repeat_last(types: tuple[str, ...], variadic: bool, count: int) -> tuple[str, ...]:
     return (*types, *types[-1:] * (count - len(types))) if variadic else types[:count]
 
 

@@ -89,7 +89,7 @@ def sources_of(texts: str | Sequence[str]) -> tuple[AnySource, ...]:
     return tuple(dict.fromkeys(map(_source_of, (texts,) if isinstance(texts, str) else texts)))
 
 
-def listed(sources: Sources) -> tuple[AnySource, ...]:
+def list_sources(sources: Sources) -> tuple[AnySource, ...]:
     """The sources as a tuple."""
     return sources if isinstance(sources, tuple) else (sources,)
 
@@ -122,7 +122,7 @@ def cases(
     each operator version and dtypes, for a quick look at everything. Raises SelectionError for an unknown operator or
     dtype, or when nothing is left, and HarvestError for a folder that cannot be read.
     """
-    every = _of_source(source)
+    every = _list_source_cases(source)
     for name in names:
         if name not in every:
             raise SelectionError(f"unknown operator '{name}'. {_suggest(name, every)}")
@@ -133,7 +133,7 @@ def cases(
     selected = (
         case
         for name in dict.fromkeys(names or every)
-        for case in (thinned(every[name]()) if thin else every[name]())
+        for case in (thin_cases(every[name]()) if thin else every[name]())
         if (not wanted or wanted & {case.dtype, *case.dtype.split("-")})
         and (not patterns or any(matches(case.id, pattern) for pattern in patterns))
     )
@@ -159,23 +159,23 @@ def _dtypes_up_to(wanted: set[str], every: Mapping[str, Callable[[], Iterable[Ca
     return found
 
 
-def _of_source(sources: Sources) -> Mapping[str, Callable[[], Iterable[Case]]]:
+def _list_source_cases(sources: Sources) -> Mapping[str, Callable[[], Iterable[Case]]]:
     """Operator key -> what gives its cases."""
     known = all_operators()
     if sources is Source.SUITE:
-        return {key: partial(_of_operator, key) for key in known}
+        return {key: partial(_list_operator_cases, key) for key in known}
     found: dict[str, list[Callable[[], Iterable[Case]]]] = {}
-    for source in listed(sources):
+    for source in list_sources(sources):
         if source is Source.SUITE:
             for key in known:
-                found.setdefault(key, []).append(partial(_of_operator, key))
+                found.setdefault(key, []).append(partial(_list_operator_cases, key))
             continue
         read: dict[str, list[Case]] = {}
         for case in _read_from(source):
             read.setdefault(case.operator_key, []).append(case)
         for key, of_operator in read.items():
             found.setdefault(key, []).append(partial(iter, of_operator))
-    return {key: partial(_joined, parts) for key, parts in found.items()}
+    return {key: partial(_join_parts, parts) for key, parts in found.items()}
 
 
 def _read_from(source: AnySource) -> Iterator[Case]:
@@ -186,11 +186,11 @@ def _read_from(source: AnySource) -> Iterator[Case]:
     return node_tests.cases()
 
 
-def _joined(parts: Iterable[Callable[[], Iterable[Case]]]) -> Iterator[Case]:
+def _join_parts(parts: Iterable[Callable[[], Iterable[Case]]]) -> Iterator[Case]:
     return chain.from_iterable(part() for part in parts)
 
 
-def _of_operator(key: str) -> Iterator[Case]:
+def _list_operator_cases(key: str) -> Iterator[Case]:
     """The cases of an operator's samples, then those of each engine."""
     operator = operator_of(key)
     yield from operator.cases()
@@ -204,7 +204,7 @@ def engine_cases() -> Iterator[Case]:
     return (case for engine in ENGINES for operator in operators for case in engine.cases(operator))
 
 
-def thinned(every: Iterable[Case]) -> Iterator[Case]:
+def thin_cases(every: Iterable[Case]) -> Iterator[Case]:
     """The first and the middle case of each operator version and dtypes, and of those by each rule: the last ones must
     be refused."""
     groups: dict[tuple[str, int, str, str], list[Case]] = {}
@@ -235,7 +235,7 @@ def case_by_id(case_id: str, source: Sources | None = None) -> Case:
     are written almost alike."""
     if source is None:
         source = _source_in_id(case_id)
-    of_operator = _by_id(source, case_id.partition("/")[0].rpartition("-")[0])
+    of_operator = _find_by_id(source, case_id.partition("/")[0].rpartition("-")[0])
     if case_id in of_operator:
         return of_operator[case_id]
     close = [known for known in of_operator if known.startswith(f"{case_id}[")]
@@ -253,7 +253,7 @@ def _source_in_id(case_id: str) -> AnySource:
     return Source.ONNX if binding == node_tests.BINDING else Source.SUITE
 
 
-def _by_id(source: Sources, operator: str) -> Mapping[str, Case]:
+def _find_by_id(source: Sources, operator: str) -> Mapping[str, Case]:
     return (
         _kept_by_id(source, operator)
         if isinstance(source, Source | VersionConverted)
@@ -262,7 +262,7 @@ def _by_id(source: Sources, operator: str) -> Mapping[str, Case]:
 
 
 def _read_by_id(source: Sources, operator: str) -> Mapping[str, Case]:
-    every = _of_source(source)
+    every = _list_source_cases(source)
     return {case.id: case for case in every[operator]()} if operator in every else {}
 
 

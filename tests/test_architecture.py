@@ -20,6 +20,15 @@ LINES_OF_A_CLASS, LINES_OF_A_FUNCTION, PARAMETERS = 250, 60, 8
 FORBIDDEN = {
     # They name nothing: a value is named for what it is.
     "given", "one", "said", "told",
+    # Bare participles: a function is a verb with its object (`round_output`), a property a noun.
+    "_activated", "_added", "_admitted", "_aligned", "_attended", "_biased", "_blamed", "_bounded", "_centred",
+    "_clipped", "_contracted", "_convolved", "_cropped", "_divided", "_enumerated", "_evaluated", "_extrapolated",
+    "_filtered", "_fitted", "_flushed", "_folded", "_fused", "_grouped", "_indexed", "_interpolated", "_judged",
+    "_masked", "_normalised", "_padded", "_parsed", "_passed_on", "_permuted", "_quantised", "_reduced", "_reflected",
+    "_replaced", "_rescaled", "_reshaped", "_resized", "_sampled", "_scanned", "_scattered", "_shuffled", "_squared",
+    "_strided", "_summed", "_trained", "_trimmed", "_turned", "_unmoved", "_widened", "accumulated", "built_of",
+    "concatenated", "consumed", "costly", "flagged", "mapped", "passed_on", "refreshed", "reshaped", "rotated",
+    "scattered", "shown_by", "spread_of", "squeezed", "thinned", "tied", "transformed", "uncalled", "unsqueezed",
     # Words of a private dialect, and the field's words for them.
     "Answered",  # RunResult, PlacementAnswer
     "Ask", "asker", "askers",  # Runner, make_runner

@@ -86,7 +86,7 @@ def probe(options: ProbeOptions, *, progress: Progress = SILENT) -> ProbedClaims
         facts = placements.ask_placements(target, prepared, take_answer, options.jobs, packed)
     seconds = time.monotonic() - started
     found = _table(target, facts, asked, packed)
-    out.write_text(table.encoded(found), encoding="utf-8", newline="\n")
+    out.write_text(table.encode_table(found), encoding="utf-8", newline="\n")
     return ProbedClaims(
         out,
         len(asked),

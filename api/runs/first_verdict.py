@@ -22,7 +22,7 @@ from epcheck.reports.runs.summary import Tally
 def thin_first(cases: Iterable[Case]) -> tuple[list[Case], frozenset[str]]:
     """The cases with those of a thin run first, else in their order, and the ids of these."""
     cases = tuple(cases)
-    thin = frozenset(case.id for case in suite.thinned(cases))
+    thin = frozenset(case.id for case in suite.thin_cases(cases))
     return sorted(cases, key=lambda case: case.id not in thin), thin
 
 

@@ -56,7 +56,7 @@ def refresh_claims(options: RefreshClaimsOptions | None = None) -> RefreshedClai
     if path is None:
         raise _no_table(options.provider)
     rows = documentation.parse(_read(options.source), options.provider)
-    found = documentation.refreshed(json.loads(path.read_text(encoding="utf-8")), rows)
+    found = documentation.refresh_table(json.loads(path.read_text(encoding="utf-8")), rows)
     written = options.out or path
     written.write_text(json.dumps(found.table, indent=1) + "\n", encoding="utf-8", newline="\n")
     return RefreshedClaims(

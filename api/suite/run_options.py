@@ -108,7 +108,7 @@ class RunOptions:
     def whole_suite(self) -> bool:
         """Whether every case is selected, so that an expectation without a case is stale."""
         part = self.operators or self.dtypes or self.patterns or self.thin
-        return not part and self.limit is None and Source.SUITE in suite.listed(self.source)
+        return not part and self.limit is None and Source.SUITE in suite.list_sources(self.source)
 
     def cases(self) -> Iterator[Case]:
         """The selected cases. Raises SelectionError."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from epcheck.conformance.directml.client import CallRefusedError, DirectMLClient, WorkerLostError
 from epcheck.conformance.preparation.directml_program import NoProgram
-from epcheck.generators.directml.feature_level import FeatureLevel, introduced_in, is_documented
+from epcheck.generators.directml.feature_level import FeatureLevel, find_level, is_documented
 from epcheck.generators.directml.neighbours import Neighbour, neighbours
 from epcheck.generators.directml.operator_desc import OperatorDesc
 from epcheck.generators.directml.probes import Probe
@@ -58,8 +58,8 @@ def run_probe(directml: DirectMLClient, probe: Probe) -> Probed:
     operator."""
     name = probe.description.NAME
     try:
-        if directml.level() < introduced_in(name):
-            return Probed(probe.id, "", f"{name} came with {introduced_in(name).name}")
+        if directml.level() < find_level(name):
+            return Probed(probe.id, "", f"{name} came with {find_level(name).name}")
         got = directml.dispatch(probe.description, *probe.feeds, flags=probe.flags, options=probe.options)
     except (CallRefusedError, WorkerLostError, NoProgram) as error:
         return Probed(probe.id, str(error))
@@ -75,7 +75,7 @@ def run_probe(directml: DirectMLClient, probe: Probe) -> Probed:
 def borders(directml: DirectMLClient, valid: OperatorDesc) -> Iterator[Border]:
     """What `validate()`, at the device's feature level, and DirectML say of a description and its neighbours; nothing
     where that level lacks the operator."""
-    if directml.level() < introduced_in(valid.NAME):
+    if directml.level() < find_level(valid.NAME):
         return
     for neighbour in neighbours(valid):
         judged = _border(directml, neighbour)

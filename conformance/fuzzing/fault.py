@@ -71,4 +71,4 @@ class Fault:
 
 def of_node(cause: Cause, drawn: Drawn, record: Record) -> Fault:
     """The fault of a single node."""
-    return Fault(cause, drawn.node, case_of(drawn), node_json.encode(drawn.written), record)
+    return Fault(cause, drawn.node, case_of(drawn), node_json.encode(drawn.serialized), record)

@@ -167,7 +167,7 @@ class GraphSearch:
     def _drawn(self, graph: NodeGraph) -> Iterator[Drawn]:
         for step in graph.steps:
             dtype = next(o.value.dtype.name for o in step.node.inputs if o is not None)
-            drawn = drawing.judged(SerializedNode(step.node, (dtype,), "runtime"))
+            drawn = drawing.judge_node(SerializedNode(step.node, (dtype,), "runtime"))
             if isinstance(drawn, Drawn):
                 yield drawn
 

@@ -109,7 +109,7 @@ class Search:
     def _replay(self, operators: Sequence[Operator[Any]], examples: Sequence[SerializedNode], until: float) -> None:
         keys = {operator.key for operator in operators}
         for written in examples:
-            drawn = drawing.judged(written)
+            drawn = drawing.judge_node(written)
             if not isinstance(drawn, Drawn):
                 self.found.open_examples += 1
             elif drawn.operator.key in keys:
@@ -121,7 +121,7 @@ class Search:
     def _round(self, source: Source, count: int, until: float) -> float:
         """One round of drawn nodes; the seconds that drawing and judging them took, 0 where nothing is drawn."""
         started = time.monotonic()
-        judged = self._rounds.judge_drawn(source.each(count), case_of)
+        judged = self._rounds.judge_drawn(source.draw_each(count), case_of)
         if not judged:
             return 0.0
         taken = time.monotonic() - started
@@ -130,11 +130,11 @@ class Search:
             self.found.judged += 1
             self.found.statuses[record.status] += 1
             if record.status == terms.UNPLACED and record.reading != FAILURE:
-                source.untaken(node)
+                source.note_untaken(node)
             elif record.status == terms.PASS:
-                source.taken(node)
+                source.note_taken(node)
             elif record.status in (terms.CRASH, terms.TIMEOUT):
-                source.costly(node)
+                source.note_costly(node)
             if _fails(record):
                 self._take(node, record, until)
         faults = sum(fault.is_new for fault in self.found.faults.values())

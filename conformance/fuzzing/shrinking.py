@@ -57,7 +57,7 @@ def shrink(rounds: Rounds, drawn: Drawn, record: Record, until: float) -> Shrunk
 def _candidates(drawn: Drawn, tried: set[str]) -> Iterator[Drawn]:
     """Smaller nodes that the oracle can judge and that were not tried."""
     for node in reduction.smaller(drawn.node):
-        smaller = drawing.with_node(drawn, node)
+        smaller = drawing.replace_node(drawn, node)
         if smaller is not None and (case_id := case_of(smaller).id) not in tried:
             tried.add(case_id)
             yield smaller

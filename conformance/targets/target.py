@@ -142,7 +142,7 @@ class Target:
         if claims is None:
             return target
         holds = partial(condition.table_holds, facts=facts)
-        narrowed = claims.narrowed(holds) if holds(claims.when) else NO_CLAIMS
+        narrowed = claims.narrow(holds) if holds(claims.when) else NO_CLAIMS
         return target if narrowed is claims else replace(target, claim_table=narrowed)
 
     def stated_facts(self) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 A bound is a number of ULP of the output dtype, from a published table or derived; what a provider returned is no
 source. Where an operator adds many terms, its error is not one of ULP of the sum, which may cancel, but of the sum of
-the terms' magnitudes: `accumulated` derives it. Denormal results may be zero: Direct3D flushes them.
+the terms' magnitudes: `bound_sum` derives it. Denormal results may be zero: Direct3D flushes them.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def cite_sum(length: int) -> Citation:
     return replace(HIGHAM, text=f"{HIGHAM.text}, for {length} terms")
 
 
-def accumulated(length: int, dtype: np.dtype[Any], magnitude: Array, ulps: float = 2.0, roundings: int = 1) -> Ulp:
+def bound_sum(length: int, dtype: np.dtype[Any], magnitude: Array, ulps: float = 2.0, roundings: int = 1) -> Ulp:
     """The bound of a sum of `length` terms, in any order and in no less than the precision of `dtype`.
 
     magnitude: float64 of the output's shape, the sum of the terms' absolute values. roundings: of each term before it
@@ -69,7 +69,7 @@ def accumulated(length: int, dtype: np.dtype[Any], magnitude: Array, ulps: float
     return ulp(ulps, (cite_sum(length),), dtype, floor)
 
 
-def rounded(name: str, exact: Array, dtype: np.dtype[Any], bound: Ulp, zeros: ZeroSigns | None = None) -> Output:
+def round_output(name: str, exact: Array, dtype: np.dtype[Any], bound: Ulp, zeros: ZeroSigns | None = None) -> Output:
     """An output whose truth is `exact` (float64), rounded once to `dtype`; beyond its range is infinity."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         return Output(name, np.asarray(exact).astype(dtype), bound, np.asarray(exact, np.float64), zeros)

@@ -175,7 +175,7 @@ def bound_of(function: str, x: Array, y: Array, dtype: np.dtype[Any]) -> Ulp:
         return bounds.ulp(ulps, accuracy.citations, dtype, _finite(accuracy.floor(shader, x, y)))
 
 
-def bounded(
+def bound_formula(
     ulps: float, citations: Citations, dtype: np.dtype[Any], floor: Callable[[Shader], Array] | None = None
 ) -> Ulp:
     """The bound of a formula: `ulps`, or the absolute error that the functions in it and its cancellation may cause.

@@ -121,7 +121,7 @@ class Precision:
     def output(self, name: str, result: Estimate) -> Output:
         """The output of a node whose true value and bound these are."""
         bound = bounds.ulp(2.0, (SOURCE,), self.dtype, floor=result.error)
-        return bounds.rounded(name, result.value, self.dtype, bound)
+        return bounds.round_output(name, result.value, self.dtype, bound)
 
 
 def exact(values: Array) -> Estimate:

@@ -99,7 +99,7 @@ class Moments:
         return inverse, relative + SQRT_AND_DIVISION * 2 * unit(dtype)
 
 
-def normalized(
+def normalize(
     x: Array, moments: Moments, inverse: tuple[Array, Array], dtype: np.dtype[Any], x_error: Array | float = 0.0
 ) -> tuple[Array, Array]:
     """(x - mean) * inverse deviation and its error, also if it is computed as x * inverse - mean * inverse."""
@@ -109,7 +109,7 @@ def normalized(
     return y, np.abs(y) * (relative + unit(dtype)) + factor * (moments.mean_error + x_error) + roundings
 
 
-def scaled(y: Array, error: Array, scale: Array, bias: Array | float, dtype: np.dtype[Any]) -> tuple[Array, Array]:
+def rescale(y: Array, error: Array, scale: Array, bias: Array | float, dtype: np.dtype[Any]) -> tuple[Array, Array]:
     """y * scale + bias and its error."""
     product = y * scale
     return product + bias, error * np.abs(scale) + 2 * unit(dtype) * (np.abs(product) + np.abs(bias))

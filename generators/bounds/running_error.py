@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from epcheck.generators.array import Array
-from epcheck.generators.bounds.bounds import ACCURACY_AND_STABILITY, finfo, rounded, ulp
+from epcheck.generators.bounds.bounds import ACCURACY_AND_STABILITY, finfo, round_output, ulp
 from epcheck.generators.citation import Citation, CitationKind, Publisher
 from epcheck.generators.truth import Output
 
@@ -101,7 +101,7 @@ def output(name: str, truth: Approximate, dtype: np.dtype[np.float64]) -> Output
     """An output whose bound is the error that came along; float64's truth has been rounded on its way, too."""
     share = 2.0 if dtype == np.float64 else 1.0
     floor = np.nan_to_num(share * truth.error, nan=0.0, posinf=np.inf)
-    return rounded(name, truth.value, dtype, ulp(1.0, (SOURCE,), dtype, floor))
+    return round_output(name, truth.value, dtype, ulp(1.0, (SOURCE,), dtype, floor))
 
 
 def unit_of(dtype: np.dtype[np.float64]) -> float:

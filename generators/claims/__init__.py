@@ -81,7 +81,7 @@ class Claims:
     when: When = field(default_factory=dict)
     conditional: tuple[Conditional, ...] = ()
 
-    def narrowed(self, holds: Callable[[When], bool]) -> Claims:
+    def narrow(self, holds: Callable[[When], bool]) -> Claims:
         """What is claimed where some conditions hold. holds: whether one does. Where all do, it is these claims."""
         missing = [conditional for conditional in self.conditional if not holds(conditional.when)]
         if not missing:
@@ -128,19 +128,19 @@ def table_path(provider: str) -> Path | None:
 def claims_of(provider: str) -> Claims | None:
     """The claims of an execution provider; None when epcheck ships no table of it."""
     path = table_path(provider)
-    return None if path is None else of_table(table.decoded(path.read_bytes(), path.name), provider)
+    return None if path is None else find_claims(table.decode_table(path.read_bytes(), path.name), provider)
 
 
 def parse(text: str, source: str) -> Claims:
     """The claims of a table's text; `source` names it in errors. Raises TableError when it is not valid or names no
     provider."""
-    found = table.decoded(text, source)
+    found = table.decode_table(text, source)
     if not found.provider:
         raise TableError(f"claim table '{source}' does not say whose it is; give it a 'provider'")
-    return of_table(found, found.provider)
+    return find_claims(found, found.provider)
 
 
-def of_table(found: Table, provider: str) -> Claims:
+def find_claims(found: Table, provider: str) -> Claims:
     """The claims that a table holds."""
     rows = {_key(row): row for row in found.operators}
     return Claims(

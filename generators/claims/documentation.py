@@ -52,7 +52,7 @@ def parse(text: str, provider: str) -> dict[tuple[str, str, int], Constraints]:
     return rows
 
 
-def refreshed(table: Mapping[str, Any], rows: Mapping[tuple[str, str, int], Constraints]) -> Refreshed:
+def refresh_table(table: Mapping[str, Any], rows: Mapping[tuple[str, str, int], Constraints]) -> Refreshed:
     """The table with the page's dtypes; whatever else it knows of an operator stays."""
     known = {(row["domain"], row["name"], row["since_version"]): row for row in table["operators"]}
     added, changed = [], []

@@ -69,12 +69,14 @@ def _row(key: tuple[str, str, int], nodes: list[Asked]) -> Row | None:
     claimed: dict[str, dict[str, None]] = {}
     for constraint, dtype in itertools.chain.from_iterable(taken):
         claimed.setdefault(constraint, {})[dtype] = None
-    within = [node for node in nodes if node.why_not and _within(node.types, claimed)]
+    within = [node for node in nodes if node.why_not and _is_within(node.types, claimed)]
     declined = [node for node in within if node.is_declined]
-    partial = _blamed(nodes, [node.types for node in declined])
+    partial = _blame_constraints(nodes, [node.types for node in declined])
     notes = [_note("declines", declined, nodes), _note("fails on", [node for node in within if node.fails], nodes)]
     domain, name, since_version = key
-    return Row(domain, name, since_version, _named(claimed), _named(partial), "; ".join(filter(None, notes)))
+    return Row(
+        domain, name, since_version, _name_dtypes(claimed), _name_dtypes(partial), "; ".join(filter(None, notes))
+    )
 
 
 def _note(does: str, these: list[Asked], nodes: list[Asked]) -> str:
@@ -85,12 +87,12 @@ def _note(does: str, these: list[Asked], nodes: list[Asked]) -> str:
     return f"{does} {len(these)} of {len(nodes)} nodes, for example {example[:LONGEST]}"
 
 
-def _within(types: Types, claimed: Mapping[str, Iterable[str]]) -> bool:
+def _is_within(types: Types, claimed: Mapping[str, Iterable[str]]) -> bool:
     """Whether each dtype is claimed, taken alone."""
     return all(dtype in claimed.get(constraint, ()) for constraint, dtype in types)
 
 
-def _blamed(nodes: list[Asked], declined: list[Types]) -> dict[str, dict[str, None]]:
+def _blame_constraints(nodes: list[Asked], declined: list[Types]) -> dict[str, dict[str, None]]:
     """For each declined node the constraint and dtype that are taken least often, so that few others are suspected."""
     all_of, taken_of = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     for node in nodes:
@@ -104,6 +106,6 @@ def _blamed(nodes: list[Asked], declined: list[Types]) -> dict[str, dict[str, No
     return found
 
 
-def _named(dtypes: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+def _name_dtypes(dtypes: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
     """Constraint -> the names that ONNX has for these dtypes, sorted."""
     return {constraint: sorted(_ONNX_NAMES.get(name, name) for name in names) for constraint, names in dtypes.items()}

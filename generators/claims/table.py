@@ -96,7 +96,7 @@ class Table(msgspec.Struct, omit_defaults=True):
     probed: Probed | None = None
 
 
-def decoded(text: str | bytes, source: str) -> Table:
+def decode_table(text: str | bytes, source: str) -> Table:
     """The table of a JSON text; `source` names it in errors. Raises TableError."""
     try:
         table = msgspec.json.decode(text, type=Table)
@@ -123,7 +123,7 @@ def _check_part(row: Row, part: Mapping[str, list[str]], how: str, source: str) 
             )
 
 
-def encoded(table: Table) -> str:
+def encode_table(table: Table) -> str:
     """The JSON text of a table: one line for each operator version, so that a change of one shows as one."""
     fields = msgspec.to_builtins(table)
     rows = fields.pop("operators")

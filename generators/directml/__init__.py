@@ -27,7 +27,7 @@ from epcheck.generators.directml.descriptions.movement.slice1 import Slice1
 from epcheck.generators.directml.descriptions.quantized.quantized_linear_convolution import QuantizedLinearConvolution
 from epcheck.generators.directml.descriptions.reduction.top_k1 import TopK1
 from epcheck.generators.directml.enumerations import AxisDirection
-from epcheck.generators.directml.feature_level import FeatureLevel, TensorSupport, introduced_in, tensor_support
+from epcheck.generators.directml.feature_level import FeatureLevel, TensorSupport, find_level, tensor_support
 from epcheck.generators.directml.operator_desc import OperatorDesc
 from epcheck.generators.directml.tensor import DataType, TensorDesc
 
@@ -43,6 +43,6 @@ __all__ = [
     "TensorSupport",
     "TopK1",
     "Violation",
-    "introduced_in",
+    "find_level",
     "tensor_support",
 ]

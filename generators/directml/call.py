@@ -106,7 +106,7 @@ def call(desc: OperatorDesc) -> dict[str, Any]:
             data_type = value
         side = next((side for side in counts if kind in side), None)
         if side is None:
-            members.append(_plain(desc, kind, value, data_type))
+            members.append(_encode_plain(desc, kind, value, data_type))
             continue
         tensors = value if isinstance(value, tuple) else (value,)
         numbers = [None if tensor is None else counts[side] + place for place, tensor in enumerate(tensors)]
@@ -132,7 +132,7 @@ def same_members(names: Sequence[str], members: Sequence[Member]) -> bool:
     return [name.replace("_", "") for name in names] == [member.name.lower() for member in members]
 
 
-def _plain(desc: OperatorDesc, kind: str, value: Any, data_type: DataType) -> list[Any]:
+def _encode_plain(desc: OperatorDesc, kind: str, value: Any, data_type: DataType) -> list[Any]:
     """[kind, value] of a member that is no tensor of the operator's own; of an enumeration as the UINT that it is."""
     try:
         match kind:
@@ -152,7 +152,7 @@ def _plain(desc: OperatorDesc, kind: str, value: Any, data_type: DataType) -> li
                 each = {"size_2d": "uint", "scale_bias": "float"}.get(kind, kind.removesuffix("s"))
                 return [kind, [_number(each, item) for item in value]]
             case _:
-                return ["uint", _enumerated(kind, value)]
+                return ["uint", _find_enumerator(kind, value)]
     except (TypeError, ValueError, OverflowError, struct.error) as error:
         raise CallError(f"{desc.NAME}: {value!r} is no {kind}: {error}") from error
 
@@ -170,7 +170,7 @@ def _number(kind: str, value: Any) -> int | float | str:
     return single if np.isfinite(single) else str(single)
 
 
-def _enumerated(enumeration: str, value: Any) -> int:
+def _find_enumerator(enumeration: str, value: Any) -> int:
     """The value of an enumeration's member, which the table has to have under the same name."""
     if enumeration not in enumerations():
         raise ValueError(f"{enumeration} is not in api.json")

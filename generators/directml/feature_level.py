@@ -56,7 +56,7 @@ class TensorSupport:
 
 
 @cache
-def introduced_in(name: str) -> FeatureLevel:
+def find_level(name: str) -> FeatureLevel:
     """The first feature level with the operator that `name`, a DML_*_OPERATOR_DESC, describes.
 
     Raises LookupError if there is no such operator.

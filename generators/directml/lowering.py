@@ -24,17 +24,17 @@ class Lowering:
     feeds: tuple[Array | None, ...]
 
 
-def missing(rank: int, least: int = LEAST_RANK) -> int:
+def count_missing(rank: int, least: int = LEAST_RANK) -> int:
     """How many dimensions a rank lacks."""
     return max(0, least - rank)
 
 
 def padded_sizes(sizes: tuple[int, ...], least: int = LEAST_RANK) -> tuple[int, ...]:
     """Sizes with leading dimensions of 1 up to the least rank."""
-    return (1,) * missing(len(sizes), least) + tuple(sizes)
+    return (1,) * count_missing(len(sizes), least) + tuple(sizes)
 
 
-def padded(array: Array, least: int = LEAST_RANK) -> Array:
+def pad_rank(array: Array, least: int = LEAST_RANK) -> Array:
     """The same elements with leading dimensions of 1 up to the least rank."""
     return array.reshape(padded_sizes(array.shape, least))
 

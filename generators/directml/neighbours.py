@@ -35,16 +35,16 @@ def neighbours(valid: OperatorDesc) -> Iterator[Neighbour]:
             for what, tensor in _tensors(value):
                 yield Neighbour(f"{c_name(member.name)} {what}", replace(valid, **{member.name: tensor}))
             if "None" in str(member.type):
-                yield Neighbour(f"{c_name(member.name)} left out", _replaced(valid, member.name, None))
+                yield Neighbour(f"{c_name(member.name)} left out", _replace_member(valid, member.name, None))
         elif member.init and isinstance(value, tuple) and value and all(type(item) is int for item in value):
             for what, changed in _integers(value):
-                yield Neighbour(f"{c_name(member.name)} {what}", _replaced(valid, member.name, changed))
+                yield Neighbour(f"{c_name(member.name)} {what}", _replace_member(valid, member.name, changed))
         elif member.init and type(value) is int:
             for number in (0, value + 1, 2**31 - 1):
-                yield Neighbour(f"{c_name(member.name)} {number}", _replaced(valid, member.name, number))
+                yield Neighbour(f"{c_name(member.name)} {number}", _replace_member(valid, member.name, number))
         elif member.init and type(value) is float:
             for real in (0.0, -1.0, float("inf")):
-                yield Neighbour(f"{c_name(member.name)} {real:g}", _replaced(valid, member.name, real))
+                yield Neighbour(f"{c_name(member.name)} {real:g}", _replace_member(valid, member.name, real))
 
 
 def _tensors(tensor: TensorDesc) -> Iterator[tuple[str, TensorDesc]]:
@@ -72,6 +72,6 @@ def _integers(values: tuple[int, ...]) -> Iterator[tuple[str, tuple[int, ...]]]:
     yield "one larger", tuple(value + 1 for value in values)
 
 
-def _replaced(valid: OperatorDesc, name: str, value: Any) -> OperatorDesc:
+def _replace_member(valid: OperatorDesc, name: str, value: Any) -> OperatorDesc:
     changed: OperatorDesc = replace(valid, **{name: value})
     return changed

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final
 
 from epcheck.generators.array import Array
 from epcheck.generators.directml.constraint import ConstraintViolation, Violation
-from epcheck.generators.directml.feature_level import FeatureLevel, TensorSupport, introduced_in, tensor_support
+from epcheck.generators.directml.feature_level import FeatureLevel, TensorSupport, find_level, tensor_support
 from epcheck.generators.directml.tensor import MAX_RANK, DataType, TensorDesc
 
 INT: Final = MappingProxyType({"c_type": "INT"})
@@ -70,7 +70,7 @@ class OperatorDesc(ABC):
 
     def as_dict(self) -> dict[str, Any]:
         """The members by their C names, in the struct's order, in types that JSON has."""
-        return {c_name: _as_json(getattr(self, name)) for name, c_name, _ in _members(type(self))}
+        return {c_name: _encode_json(getattr(self, name)) for name, c_name, _ in _members(type(self))}
 
     def tensors(self) -> dict[str, TensorDesc | None]:
         """The tensors by the C names of their members, in the struct's order; None where one is left out.
@@ -120,7 +120,7 @@ class OperatorDesc(ABC):
                 )
 
     def _support_violations(self, level: FeatureLevel) -> Iterator[Violation]:
-        introduced = introduced_in(self.NAME)
+        introduced = find_level(self.NAME)
         if level < introduced:
             yield self.violation(
                 "operator_not_in_feature_level",
@@ -223,7 +223,7 @@ def _c_type(field: Field[Any]) -> str:
     return str(field.metadata.get("c_type", "UINT"))
 
 
-def _as_json(value: Any) -> Any:
+def _encode_json(value: Any) -> Any:
     match value:
         case TensorDesc():
             return {
@@ -239,6 +239,6 @@ def _as_json(value: Any) -> Any:
             words = re.findall(r"[A-Z][a-z0-9]*", type(value).__name__)
             return "_".join(["DML", *map(str.upper, words), value.name])
         case tuple():
-            return [_as_json(item) for item in value]
+            return [_encode_json(item) for item in value]
         case _:
             return value

@@ -72,10 +72,10 @@ class Probe:
 def probes() -> Iterator[Probe]:
     """All of them, in a stable order."""
     yield from examples()
-    yield from uncalled()
+    yield from list_uncalled()
     yield from layouts()
     yield from bindings()
-    yield from flagged()
+    yield from list_flags()
 
 
 def examples() -> Iterator[Probe]:
@@ -110,7 +110,7 @@ def examples() -> Iterator[Probe]:
     yield Probe("example", "by_hand", quantised, feeds, (y,))
 
 
-def uncalled() -> Iterator[Probe]:
+def list_uncalled() -> Iterator[Probe]:
     """The operators that the provider uses and no case's description is: NONZERO_COORDINATES, with the example of
     ns-directml-dml_nonzero_coordinates_operator_desc, the first MEAN_VARIANCE_NORMALIZATION, and
     MULTIHEAD_ATTENTION1, where the softmax of one key is 1."""
@@ -174,7 +174,7 @@ def bindings() -> Iterator[Probe]:
     square = np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4)
     product = gemm(packed, TensorDesc.of(square), packed)
     yield Probe("binding", "owned_b", product, (a, square, None), (a @ square,), options={"BTensor": owned})
-    convolution, operands, result = convolved(np.float32)
+    convolution, operands, result = make_convolution(np.float32)
     for names in (("FilterTensor",), ("FilterTensor", "BiasTensor")):
         options = dict.fromkeys(names, owned)
         name = "owned_" + "_and_".join(tensor.removesuffix("Tensor").lower() for tensor in names)
@@ -182,13 +182,13 @@ def bindings() -> Iterator[Probe]:
     yield Probe("binding", "owned_a", add, feeds, total, options={"ATensor": owned})
 
 
-def flagged() -> Iterator[Probe]:
+def list_flags() -> Iterator[Probe]:
     """Every flag on products and convolutions, which have metacommands and half-precision kernels."""
     for dtype in (np.float32, np.float16):
         a: Array = np.arange(12, dtype=dtype).reshape(1, 1, 3, 4)
         square: Array = np.arange(16, dtype=dtype).reshape(1, 1, 4, 4)
         product = gemm(TensorDesc.of(a), TensorDesc.of(square), TensorDesc.of(a))
-        convolution, operands, result = convolved(dtype)
+        convolution, operands, result = make_convolution(dtype)
         for name, flags in FLAGS.items():
             title = f"{np.dtype(dtype).name}_{name}"
             yield Probe("flags", title, product, (a, square, None), (a @ square,), flags)
@@ -200,7 +200,7 @@ def gemm(a: TensorDesc, b: TensorDesc, output: TensorDesc) -> Gemm:
     return Gemm(a, b, None, output, MatrixTransform.NONE, MatrixTransform.NONE, 1.0, 0.0, None)
 
 
-def convolved(dtype: type) -> tuple[Convolution, tuple[Array, Array, Array], tuple[Array]]:
+def make_convolution(dtype: type) -> tuple[Convolution, tuple[Array, Array, Array], tuple[Array]]:
     """A convolution of two channels into two, its operands and its result."""
     x: Array = np.arange(2 * 4 * 4, dtype=dtype).reshape(1, 2, 4, 4)
     w: Array = (np.arange(2 * 2 * 3 * 3, dtype=dtype).reshape(2, 2, 3, 3) % 3 - 1).astype(dtype)

@@ -106,7 +106,7 @@ def _members(struct: str, body: str, enumerations: Mapping[str, Any]) -> Iterato
         yield name, kind
 
 
-def written(table: Mapping[str, Any]) -> str:
+def write_table(table: Mapping[str, Any]) -> str:
     """The table as JSON, one operator or enumeration a line."""
     parts = []
     for part, entries in table.items():
@@ -116,4 +116,4 @@ def written(table: Mapping[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    TABLE.write_text(written(read(Path(sys.argv[1]).read_text(encoding="utf-8-sig"))), encoding="utf-8")
+    TABLE.write_text(write_table(read(Path(sys.argv[1]).read_text(encoding="utf-8-sig"))), encoding="utf-8")

@@ -29,7 +29,7 @@ def tail_shape(width: int) -> tuple[int]:
     return (2 * width + REST,)
 
 
-def with_tail(ordinary: Array, special: Array) -> Array:
+def add_tail(ordinary: Array, special: Array) -> Array:
     """A copy of ordinary values [n] whose first element and rest are special ones, others for each n."""
     made = ordinary.copy()
     chosen = np.resize(np.roll(special, ordinary.size), REST + 1)

@@ -20,7 +20,7 @@ from epcheck.generators.bounds import bounds
 from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.citation import Citation
 from epcheck.generators.directml import DataType, OperatorDesc, TensorDesc
-from epcheck.generators.directml.lowering import Lowering, padded, padded_sizes
+from epcheck.generators.directml.lowering import Lowering, pad_rank, padded_sizes
 from epcheck.generators.directml.tensor import MAX_RANK
 from epcheck.generators.families import borders
 from epcheck.generators.node import Attribute, Node, Operand
@@ -73,7 +73,7 @@ def always(*_arrays: Array) -> Any:
     return True
 
 
-def undefined(_node: Node, _values: tuple[Array, ...]) -> ZeroSigns | None:
+def leave_undefined(_node: Node, _values: tuple[Array, ...]) -> ZeroSigns | None:
     """The signs of zeros of an operator of which nobody says what they are."""
     return None
 
@@ -117,10 +117,10 @@ class Rule:
     one_type: bool = True
     typed: int = 0
     edges: Callable[[str, np.dtype[Any]], tuple[Array, ...]] | None = None
-    zeros: SignsOf = undefined
+    zeros: SignsOf = leave_undefined
 
 
-def within(ulps: float, citation: Citation) -> BoundOf:
+def bound_ulps(ulps: float, citation: Citation) -> BoundOf:
     """The same bound in ULP for every floating dtype."""
     return lambda dtype, _values: bounds.ulp(ulps, (citation,), dtype)
 
@@ -138,7 +138,7 @@ def operator(rule: Rule) -> Operator[ElementwiseSample]:
     )
 
 
-def plain(function: Callable[..., Any]) -> Callable[[Node, tuple[Array, ...]], Array]:
+def call_plain(function: Callable[..., Any]) -> Callable[[Node, tuple[Array, ...]], Array]:
     """The truth of an operator without attributes."""
     return lambda _node, arrays: np.asarray(function(*arrays))
 
@@ -231,7 +231,7 @@ def bindings(rule: Rule, sample: ElementwiseSample, since_version: int, dtypes: 
 def _is_about(rule: Rule, sample: ElementwiseSample, dtype: np.dtype[Any]) -> bool:
     if dtype.kind not in sample.kinds or (sample.dtypes and dtype.name not in sample.dtypes):
         return False
-    return not sample.rows or bool(_fitting(rule, sample, dtype))
+    return not sample.rows or bool(_list_fitting_rows(rule, sample, dtype))
 
 
 def formal_names(rule: Rule, since_version: int, count: int) -> tuple[tuple[str, ...], str]:
@@ -260,13 +260,13 @@ def node(rule: Rule, sample: ElementwiseSample, context: CaseContext) -> Node:
 
 def _values(rule: Rule, sample: ElementwiseSample, dtype: np.dtype[Any], rng: np.random.Generator) -> tuple[Array, ...]:
     if sample.rows:
-        return columns(_fitting(rule, sample, dtype), dtype)
+        return columns(_list_fitting_rows(rule, sample, dtype), dtype)
     if sample.boundary and rule.edges is not None:
         return rule.edges(sample.boundary, dtype)
     if sample.boundary:
         grid = np.meshgrid(*(edge_values(sample.boundary, dtype),) * rule.arity, indexing="ij")
         flat = tuple(part.reshape(-1) for part in grid)
-        admitted = _admitted(rule, flat)
+        admitted = _admit_values(rule, flat)
         return tuple(part[admitted] for part in flat)
     if _shape_of_all(sample.shapes) is None:
         return tuple(np.ones(shape, dtype) for shape in sample.shapes)
@@ -284,12 +284,12 @@ def edge_values(which: str, dtype: np.dtype[Any]) -> Array:
     return {"denormals": data.denormals, "every": data.every_value}.get(which, data.boundary)(dtype)
 
 
-def _admitted(rule: Rule, values: tuple[Array, ...]) -> Array:
+def _admit_values(rule: Rule, values: tuple[Array, ...]) -> Array:
     with np.errstate(all="ignore"):
         return np.broadcast_to(np.asarray(rule.admits(*values), bool), values[0].shape)
 
 
-def _fitting(rule: Rule, sample: ElementwiseSample, dtype: np.dtype[Any]) -> tuple[Row, ...]:
+def _list_fitting_rows(rule: Rule, sample: ElementwiseSample, dtype: np.dtype[Any]) -> tuple[Row, ...]:
     """The rows that the dtype can hold and whose result is defined."""
     rows = sample.rows
     if dtype.kind in INTEGERS:
@@ -297,7 +297,7 @@ def _fitting(rule: Rule, sample: ElementwiseSample, dtype: np.dtype[Any]) -> tup
         rows = tuple(row for row in rows if all(v == int(v) and info.min <= v <= info.max for v in row))
     if not rows or sample.unchecked:
         return rows
-    return tuple(row for row, good in zip(rows, _admitted(rule, columns(rows, dtype)), strict=True) if good)
+    return tuple(row for row, good in zip(rows, _admit_values(rule, columns(rows, dtype)), strict=True) if good)
 
 
 def _shape_of_all(shapes: tuple[Shape, ...]) -> Shape | None:
@@ -325,13 +325,13 @@ def operands(node: Node) -> tuple[Array, ...]:
     return tuple(operand.value for operand in node.inputs if operand is not None)
 
 
-def widened(values: tuple[Array, ...]) -> tuple[Array, ...]:
+def widen_floats(values: tuple[Array, ...]) -> tuple[Array, ...]:
     """Floats as float64, which is exact; the rest as it is."""
     return tuple(value.astype(np.float64) if value.dtype.kind == "f" else value for value in values)
 
 
 def sum_of_magnitudes(values: tuple[Array, ...]) -> Array:
-    """float64 of the broadcast shape: what `bounds.accumulated` measures a sum by."""
+    """float64 of the broadcast shape: what `bounds.bound_sum` measures a sum by."""
     return np.asarray(sum(np.abs(value) for value in values), np.float64)
 
 
@@ -342,16 +342,16 @@ def truth(rule: Rule, node: Node) -> Truth:
         return Refusal(reason)
     values = operands(node)
     with np.errstate(all="ignore"):
-        exact = rule.compute(node, widened(values))
+        exact = rule.compute(node, widen_floats(values))
         dtype = rule.result or values[rule.typed].dtype
-        bound = rule.bound(dtype, widened(values)) if dtype.kind == "f" else Exact()
+        bound = rule.bound(dtype, widen_floats(values)) if dtype.kind == "f" else Exact()
     return Outputs((output(node.outputs[0], exact, dtype, bound, rule.zeros(node, values)),))
 
 
 def output(name: str, exact: Array, dtype: np.dtype[Any], how: Bound, zeros: ZeroSigns | None = None) -> Output:
     """One output of `dtype`: a float within its bound, anything else exactly."""
     if isinstance(how, Ulp):
-        return bounds.rounded(name, exact, dtype, how, zeros)
+        return bounds.round_output(name, exact, dtype, how, zeros)
     return Output(name, np.asarray(exact).astype(dtype))
 
 
@@ -372,7 +372,7 @@ def lower(rule: Rule, node: Node) -> Lowering | None:
 def broadcast(value: Array, shape: Shape) -> tuple[TensorDesc, Array]:
     """A tensor as the DML EP describes it to an operator whose output has `shape`, and what that operator sees."""
     sizes = padded_sizes(shape)
-    values = padded(value, len(sizes))
+    values = pad_rank(value, len(sizes))
     if values.shape == sizes:
         return TensorDesc.of(values), values
     packed = [int(np.prod(values.shape[axis + 1 :])) for axis in range(len(sizes))]

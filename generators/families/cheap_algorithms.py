@@ -29,7 +29,7 @@ class CheapAlgorithm:
     read: Callable[[Array], Array]
 
 
-def _by_way_of(dtype: Any) -> Callable[[Array], Array]:
+def _read_through(dtype: Any) -> Callable[[Array], Array]:
     def read(value: Array) -> Array:
         with np.errstate(all="ignore"):
             passed = value.astype(dtype)
@@ -41,32 +41,34 @@ def _by_way_of(dtype: Any) -> Callable[[Array], Array]:
     return read
 
 
-def _without_nan(value: Array) -> Array:
+def _replace_nan(value: Array) -> Array:
     return np.where(np.isnan(value), value.dtype.type(0), value)
 
 
-def _without_sign_of_zero(value: Array) -> Array:
+def _drop_sign_of_zero(value: Array) -> Array:
     return np.where(value == 0, value.dtype.type(0), value)
 
 
-def _saturated(value: Array) -> Array:
+def _saturate(value: Array) -> Array:
     with np.errstate(all="ignore"):
         return np.clip(value, -65504, 65504).astype(value.dtype)
 
 
 ALGORITHMS = (
-    CheapAlgorithm("float16", "reads floats by way of float16", ("float32", "float64"), _by_way_of(np.float16)),
-    CheapAlgorithm("float32", "reads them by way of float32", ("float64", "int32", "uint32"), _by_way_of(np.float32)),
+    CheapAlgorithm("float16", "reads floats by way of float16", ("float32", "float64"), _read_through(np.float16)),
     CheapAlgorithm(
-        "float64", "reads integers of 64 bits by way of float64", ("int64", "uint64"), _by_way_of(np.float64)
+        "float32", "reads them by way of float32", ("float64", "int32", "uint32"), _read_through(np.float32)
     ),
-    CheapAlgorithm("lower_half", "reads the lower half of 64 bits", ("int64",), _by_way_of(np.int32)),
-    CheapAlgorithm("lower_half_unsigned", "reads the lower half of 64 bits", ("uint64",), _by_way_of(np.uint32)),
-    CheapAlgorithm("lower_byte", "reads the lower byte", ("int16", "int32"), _by_way_of(np.int8)),
-    CheapAlgorithm("lower_byte_unsigned", "reads the lower byte", ("uint16", "uint32"), _by_way_of(np.uint8)),
-    CheapAlgorithm("nan_is_0", "reads NaN as 0", ("float16", "float32", "float64"), _without_nan),
-    CheapAlgorithm("zero_has_no_sign", "reads -0 as 0", ("float16", "float32", "float64"), _without_sign_of_zero),
-    CheapAlgorithm("early_saturation", "ends at 65,504", ("float32", "float64"), _saturated),
+    CheapAlgorithm(
+        "float64", "reads integers of 64 bits by way of float64", ("int64", "uint64"), _read_through(np.float64)
+    ),
+    CheapAlgorithm("lower_half", "reads the lower half of 64 bits", ("int64",), _read_through(np.int32)),
+    CheapAlgorithm("lower_half_unsigned", "reads the lower half of 64 bits", ("uint64",), _read_through(np.uint32)),
+    CheapAlgorithm("lower_byte", "reads the lower byte", ("int16", "int32"), _read_through(np.int8)),
+    CheapAlgorithm("lower_byte_unsigned", "reads the lower byte", ("uint16", "uint32"), _read_through(np.uint8)),
+    CheapAlgorithm("nan_is_0", "reads NaN as 0", ("float16", "float32", "float64"), _replace_nan),
+    CheapAlgorithm("zero_has_no_sign", "reads -0 as 0", ("float16", "float32", "float64"), _drop_sign_of_zero),
+    CheapAlgorithm("early_saturation", "ends at 65,504", ("float32", "float64"), _saturate),
 )
 """What providers are known to do with data that a kernel was not written for."""
 

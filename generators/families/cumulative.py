@@ -63,7 +63,7 @@ def _shapes() -> Iterator[CumulativeSample]:
     yield CumulativeSample(name="length_1025_first_axis", shape=(1025, 3), axis=0)
 
 
-def refused() -> Iterator[CumulativeSample]:
+def list_refused() -> Iterator[CumulativeSample]:
     """Axes that a tensor of three dimensions does not have."""
     yield expect_refusal(CumulativeSample(name="axis_at_rank", axis=3))
     yield expect_refusal(CumulativeSample(name="axis_below_rank", axis=-4))

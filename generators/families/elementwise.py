@@ -12,7 +12,7 @@ from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.case import Sample
 from epcheck.generators.directml import OperatorDesc, TensorDesc
-from epcheck.generators.directml.lowering import Lowering, padded
+from epcheck.generators.directml.lowering import Lowering, pad_rank
 from epcheck.generators.directml.tensor import MAX_RANK
 from epcheck.generators.families import borders
 from epcheck.generators.node import Attribute
@@ -65,7 +65,7 @@ def both_signs(*values: float) -> list[float]:
     return [signed for value in values for signed in (value, -value)]
 
 
-def small(info: Any) -> list[float]:
+def list_small(info: Any) -> list[float]:
     """Where odd functions are nearly linear, and formulas with exp cancel."""
     return both_signs(*(float(info.tiny) * 2.0**k for k in (0, 1, 3)), float(info.eps), float(info.eps) ** 0.5, 0.01)
 
@@ -136,7 +136,7 @@ def values_of(sample: ElementwiseSample, domain: Domain, dtype: np.dtype[Any], r
             return np.array(domain.special, dtype)
         case "special_tail":
             ordinary = rng.uniform(domain.low, domain.high, sample.shape).astype(dtype)
-            return borders.with_tail(ordinary, np.array(domain.special, dtype))
+            return borders.add_tail(ordinary, np.array(domain.special, dtype))
         case "denormals":
             return data.denormals(dtype)
     return np.array(domain.limits[sample.values](np.finfo(dtype)), np.float64).astype(dtype)
@@ -162,14 +162,14 @@ class ElementwiseOperator(Operator[S]):
         return ((name,) for name in schema.dtypes(self.name, since_version, constraint, self.domain))
 
 
-def widened(array: Array) -> Array:
+def widen_floats(array: Array) -> Array:
     """The values of a floating-point tensor as float64; a scalar stays an array."""
     return np.asarray(array, np.float64)
 
 
-def lowered(array: Array, describe: Callable[[TensorDesc], OperatorDesc]) -> Lowering | None:
+def lower_tensor(array: Array, describe: Callable[[TensorDesc], OperatorDesc]) -> Lowering | None:
     """The lowering of an operator of one input tensor; None where nothing is executed."""
     if not array.size or array.ndim > MAX_RANK:
         return None
-    source = padded(array)
+    source = pad_rank(array)
     return Lowering(describe(TensorDesc.of(source)), (source,))

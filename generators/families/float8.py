@@ -92,8 +92,8 @@ def quantize_node(sample: Float8Sample, context: CaseContext) -> Node:
 def quantize_truth(node: Node) -> Truth:
     """The cast of x / y_scale."""
     exact = node.array("x").astype(np.float64) / float(node.array("y_scale"))
-    values = narrow.rounded(exact, node.array("y_zero_point").dtype.name, node)
-    return Outputs((narrow.widened("y", values, np.dtype(np.float32)),))
+    values = narrow.round_values(exact, node.array("y_zero_point").dtype.name, node)
+    return Outputs((narrow.widen_output("y", values, np.dtype(np.float32)),))
 
 
 def dequantize_node(sample: Float8Sample, context: CaseContext) -> Node:
@@ -116,4 +116,4 @@ def dequantize_truth(node: Node) -> Truth:
         exact = node.array("x").astype(np.float32).astype(np.float64) * (scale[:, None] if scale.ndim else scale)
     dtype: np.dtype[Any] = node.array("x_scale").dtype
     bound = bounds.ulp(1.0, (bounds.D3D.add_remark("a product within 1 ULP"),), dtype)
-    return Outputs((bounds.rounded("y", exact, dtype, bound),))
+    return Outputs((bounds.round_output("y", exact, dtype, bound),))

@@ -15,7 +15,7 @@ from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.directml import OperatorDesc, TensorDesc
-from epcheck.generators.directml.descriptions.elementwise.activation import FUSED, fused
+from epcheck.generators.directml.descriptions.elementwise.activation import FUSED, make_fused
 from epcheck.generators.directml.descriptions.elementwise.elementwise import ElementWiseAdd1
 from epcheck.generators.directml.descriptions.elementwise.unary import OneTensor
 from epcheck.generators.node import Attribute, Node
@@ -58,7 +58,7 @@ def attributes(name: str, *parameters: float) -> Attributes:
     )
 
 
-def of(node: Node) -> Activation | None:
+def find_activation(node: Node) -> Activation | None:
     """The activation that a node names; None where it names none."""
     name = node.text("fused_activation", "")
     if not name:
@@ -69,29 +69,29 @@ def of(node: Node) -> Activation | None:
     )
 
 
-def applied(node: Node, exact: Array, bound: Ulp, dtype: np.dtype[Any]) -> tuple[Array, Ulp]:
+def apply_activation(node: Node, exact: Array, bound: Ulp, dtype: np.dtype[Any]) -> tuple[Array, Ulp]:
     """The node's activation of an exact result, and the bound of that; without one both as they are."""
-    activation = of(node)
-    return (exact, bound) if activation is None else activation.applied(exact, bound, dtype)
+    activation = find_activation(node)
+    return (exact, bound) if activation is None else activation.apply(exact, bound, dtype)
 
 
-def activated(node: Node, x: Array) -> Array:
+def activate(node: Node, x: Array) -> Array:
     """The node's activation of x, which has one."""
-    activation = of(node)
+    activation = find_activation(node)
     assert activation is not None
     return activation.of(x)
 
 
-def passed_on(node: Node, y: Array, error: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:
+def pass_on_error(node: Node, y: Array, error: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:
     """The node's activation of what is off by `error`, and how far off that is; without one both as they are."""
-    activation = of(node)
-    return (y, error) if activation is None else activation.passed_on(y, error, float(bounds.finfo(dtype).eps))
+    activation = find_activation(node)
+    return (y, error) if activation is None else activation.pass_on(y, error, float(bounds.finfo(dtype).eps))
 
 
 def description(node: Node) -> OneTensor | None:
     """What is fused into the node's DirectML operator."""
-    activation = of(node)
-    return None if activation is None else fused(activation.name, *activation.parameters)
+    activation = find_activation(node)
+    return None if activation is None else make_fused(activation.name, *activation.parameters)
 
 
 def describe_addition(node: Node, tensors: tuple[TensorDesc, ...], result: TensorDesc) -> OperatorDesc:

@@ -178,14 +178,14 @@ def node_of(name: str, parameters: frozenset[str] | None, sample: MovementSample
         argument = sample.arguments.get(formal.name)
         if argument is not None:
             is_parameter = formal.name in wanted and _is_parameter(argument)
-            operands.append(Operand(formal.name, as_array(argument, context), parameter=is_parameter))
+            operands.append(Operand(formal.name, make_array(argument, context), parameter=is_parameter))
         else:
             values = Drawn(sample.shape, sample.special, sample.small)
-            operands.append(None if operands else Operand(formal.name, drawn(values, context)))
+            operands.append(None if operands else Operand(formal.name, draw_values(values, context)))
     while operands[-1] is None:
         operands.pop()
     attributes = {
-        key: as_array(value, context) if isinstance(value, Typed | Drawn) else value
+        key: make_array(value, context) if isinstance(value, Typed | Drawn) else value
         for key, value in sample.arguments.items()
         if key in definition.attributes
     }
@@ -194,19 +194,19 @@ def node_of(name: str, parameters: frozenset[str] | None, sample: MovementSample
     return Node(name, "", context.since_version, tuple(operands), outputs, attributes)
 
 
-def as_array(argument: Argument, context: CaseContext) -> Array:
+def make_array(argument: Argument, context: CaseContext) -> Array:
     """The value of an input; what has no dtype of its own is int64."""
     match argument:
         case Typed(value):
             return np.array(value, context.dtype)
         case Drawn():
-            return drawn(argument, context)
+            return draw_values(argument, context)
         case np.ndarray():
             return argument
     return np.array(argument, np.int64)
 
 
-def drawn(wanted: Drawn, context: CaseContext) -> Array:
+def draw_values(wanted: Drawn, context: CaseContext) -> Array:
     """The values, of the case's dtype."""
     if wanted.special:
         return np.resize(data.every_value(context.dtype), wanted.shape)
@@ -240,12 +240,12 @@ def lowering(result: Result, lower: Lower, node: Node) -> Lowering | None:
     except RefusedError:
         return None
     tensors = (*(o.value for o in node.inputs if o is not None), *arrays)
-    if any(t.ndim > MAX_RANK for t in tensors) or any(a.size == 0 for a in arrays) or first(node).size == 0:
+    if any(t.ndim > MAX_RANK for t in tensors) or any(a.size == 0 for a in arrays) or first_input(node).size == 0:
         return None
     return lower(node, arrays)
 
 
-def first(node: Node) -> Array:
+def first_input(node: Node) -> Array:
     """The value of the first input, whatever its name."""
     operand = node.inputs[0]
     assert operand is not None
@@ -262,10 +262,10 @@ def parameter(node: Node, name: str) -> tuple[int, ...] | None:
 
 def axis_of(node: Node, rank: int, default: int, name: str = "axis") -> int:
     """The attribute as an axis that is not negative. Raises RefusedError."""
-    return normalized(node.integer(name, default), rank, name)
+    return normalize_axis(node.integer(name, default), rank, name)
 
 
-def normalized(axis: int, rank: int, name: str = "axis") -> int:
+def normalize_axis(axis: int, rank: int, name: str = "axis") -> int:
     """An axis that is not negative. Raises RefusedError when it is not within the rank."""
     if not -rank <= axis < rank:
         raise RefusedError(f"{name} {axis} must be within [{-rank}, {rank - 1}] for rank {rank}")

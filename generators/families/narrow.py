@@ -89,14 +89,14 @@ def samples() -> Iterator[NarrowSample]:
         )  # fmt: skip
 
 
-def allowed(operator: str, since_version: int) -> tuple[str, ...]:
+def list_allowed(operator: str, since_version: int) -> tuple[str, ...]:
     """The narrow types that a version of an operator has in its schema, in the order of `ONNX_NAMES`."""
     return tuple(name for name, onnx in ONNX_NAMES.items() if schema.allows(operator, since_version, onnx))
 
 
 def pairs(operator: str, since_version: int) -> Iterator[tuple[str, str]]:
     """T1 and T2 where one is narrow."""
-    for name in allowed(operator, since_version):
+    for name in list_allowed(operator, since_version):
         for wide in ("float32", "float16", *(("int32", "int8", "uint8") if name in INTEGERS else ())):
             yield from ((wide, name), (name, wide))
 
@@ -144,7 +144,7 @@ def codes(dtype: np.dtype[Any]) -> Array:
     return np.arange(16 if dtype.name == FLOAT4 else 256).astype(np.uint8).view(dtype)
 
 
-def _held(dtype: np.dtype[Any]) -> Array:
+def _list_held(dtype: np.dtype[Any]) -> Array:
     """Every value but NaN, infinity and float32's denormals, float64 and sorted; -0 is 0."""
     with np.errstate(invalid="ignore"):
         wide = codes(dtype).astype(np.float32).astype(np.float64)
@@ -153,7 +153,7 @@ def _held(dtype: np.dtype[Any]) -> Array:
 
 def values_of(kind: str, source: np.dtype[Any], target: np.dtype[Any]) -> Array:
     """What is cast to a narrow type, 1-D, of the source's dtype."""
-    held = _held(target)
+    held = _list_held(target)
     middles = (held[:-1] + held[1:]) / 2
     match kind:
         case "held":
@@ -203,15 +203,15 @@ def truth(node: Node) -> Truth:
         target, name = np.dtype(np.float32), node.surroundings.types["T2"]
         if name in INTEGERS:
             return Outputs((Output("output", lower_bits(values, name).astype(np.int32)),))
-        exact = rounded(values.astype(np.float64), name, node)
-    return Outputs((widened("output", exact, target),))
+        exact = round_values(values.astype(np.float64), name, node)
+    return Outputs((widen_output("output", exact, target),))
 
 
-def widened(name: str, exact: Array, target: np.dtype[Any]) -> Output:
+def widen_output(name: str, exact: Array, target: np.dtype[Any]) -> Output:
     """An output all of whose bits are defined, float64, which `target` holds; denormals may be flushed (D3D)."""
     if not np.any((exact != 0) & (np.abs(exact) < float(bounds.finfo(target).tiny))):
         return Output(name, exact.astype(target))
-    return bounds.rounded(name, exact, target, bounds.ulp(0.0, (bounds.DENORMALS,), target))
+    return bounds.round_output(name, exact, target, bounds.ulp(0.0, (bounds.DENORMALS,), target))
 
 
 def lower_bits(values: Array, name: str) -> Array:
@@ -221,7 +221,7 @@ def lower_bits(values: Array, name: str) -> Array:
     return np.asarray((whole.astype(np.int64) - low) % (high - low + 1) + low)
 
 
-def rounded(values: Array, name: str, node: Node) -> Array:
+def round_values(values: Array, name: str, node: Node) -> Array:
     """The value of the narrow type that each becomes, as float64."""
     if name == E8M0:
         return _power_of_two(values, node.text("round_mode", "up"))

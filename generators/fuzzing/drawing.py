@@ -17,7 +17,7 @@ from epcheck.generators.case import CaseContext
 from epcheck.generators.claims import Claims
 from epcheck.generators.fuzzing import node_mutation, oracle
 from epcheck.generators.fuzzing.oracle import Open
-from epcheck.generators.fuzzing.sample_mutation import mutated
+from epcheck.generators.fuzzing.sample_mutation import mutate_sample
 from epcheck.generators.node import Node
 from epcheck.generators.operator import Operator
 from epcheck.generators.serialization.node_json import SerializedNode
@@ -51,7 +51,7 @@ class Drawn:
     truth: Truth
 
     @property
-    def written(self) -> SerializedNode:
+    def serialized(self) -> SerializedNode:
         """What is kept of it."""
         return SerializedNode(self.node, self.dtypes, self.binding)
 
@@ -91,7 +91,7 @@ class Space:
         return tuple(pair for pair in every if any(self._bindings(sample, *pair) for sample in self.samples))
 
     @cached_property
-    def claimed(self) -> tuple[tuple[int, tuple[str, ...]], ...]:
+    def claimed_applications(self) -> tuple[tuple[int, tuple[str, ...]], ...]:
         """The applications that the provider claims; all where its claims are not known."""
         return tuple(pair for pair in self.applications if self._is_claimed(*pair))
 
@@ -103,7 +103,7 @@ class Space:
         """A node that the oracle can judge; None where this draw gives none."""
         tally.drawn += 1
         version, dtypes = self._application(random)
-        sample = mutated(self.samples, random)
+        sample = mutate_sample(self.samples, random)
         ways = self._bindings(sample, version, dtypes)
         if not ways:
             tally.valueless += 1
@@ -124,8 +124,8 @@ class Space:
 
     def _application(self, random: Random) -> tuple[int, tuple[str, ...]]:
         """The newest version half of the time: what is wrong there is wrong in the others, mostly."""
-        is_any = self.claims is not None and (not self.claimed or random.random() < RARELY)
-        pairs = self.applications if is_any else self.claimed
+        is_any = self.claims is not None and (not self.claimed_applications or random.random() < RARELY)
+        pairs = self.applications if is_any else self.claimed_applications
         newest = [pair for pair in pairs if pair[0] == pairs[0][0]]
         return random.choice(newest if random.random() < 0.5 else pairs)
 
@@ -147,7 +147,7 @@ class Space:
         except Exception:  # a sample that the generator cannot make a node of
             return None
         with np.errstate(all="ignore"):
-            return node_mutation.mutated(node, random) if random.random() < 0.5 else node
+            return node_mutation.mutate_node(node, random) if random.random() < 0.5 else node
 
 
 def _is_large(sample: Any) -> bool:
@@ -185,9 +185,9 @@ class Source:
 
     def draw(self, count: int) -> list[Drawn]:
         """So many nodes; fewer where the operators give none any more."""
-        return list(self.each(count))
+        return list(self.draw_each(count))
 
-    def each(self, count: int) -> Iterator[Drawn]:
+    def draw_each(self, count: int) -> Iterator[Drawn]:
         """The same, one after the other."""
         tries = TRIES * max(count, len(self._spaces)) if self._spaces else 0
         while count and tries:
@@ -198,20 +198,20 @@ class Source:
                 count -= 1
                 yield drawn
 
-    def untaken(self, drawn: Drawn) -> None:
+    def note_untaken(self, drawn: Drawn) -> None:
         """The provider does not take the node, and need not: others of that version and dtypes are not worth much."""
         self._untaken[_application(drawn)] += 1
 
-    def taken(self, drawn: Drawn) -> None:
+    def note_taken(self, drawn: Drawn) -> None:
         """The provider took the node."""
         self._untaken[_application(drawn)] = -FOREVER
 
-    def costly(self, drawn: Drawn) -> None:
+    def note_costly(self, drawn: Drawn) -> None:
         """The node ended its process or hung: each such node costs as much as a thousand others."""
         self._costly[drawn.operator.key] += 1
 
     def _wants(self, space: Space) -> bool:
-        if not space.claimed and self._random.random() > RARELY:
+        if not space.claimed_applications and self._random.random() > RARELY:
             return False
         crashes = self._costly[space.operator.key]
         return crashes < UNTAKEN or self._random.random() < 1 / crashes**2
@@ -224,7 +224,7 @@ def _application(drawn: Drawn) -> tuple[str, int, tuple[str, ...]]:
     return drawn.operator.key, drawn.node.since_version, drawn.dtypes
 
 
-def judged(written: SerializedNode) -> Drawn | Open:
+def judge_node(written: SerializedNode) -> Drawn | Open:
     """A node that was kept, with what the oracle says of it now."""
     try:
         operator = registry.operator_of(written.operator)
@@ -236,7 +236,7 @@ def judged(written: SerializedNode) -> Drawn | Open:
     return Drawn(operator, written.node, written.dtypes, written.binding, truth)
 
 
-def with_node(drawn: Drawn, node: Node) -> Drawn | None:
+def replace_node(drawn: Drawn, node: Node) -> Drawn | None:
     """Another node in place of the drawn one; None where the oracle cannot judge it, or it changes sides: one that
     must be refused and one that must not are not alike."""
     truth = oracle.judge(drawn.operator, node)

@@ -27,7 +27,7 @@ def case_of(drawn: Drawn) -> Case:
         "-".join(drawn.dtypes),
         PREFIX + digest(node),
         drawn.binding,
-        partial(_built, drawn),
+        partial(_build, drawn),
     )
 
 
@@ -48,14 +48,14 @@ def digest(node: Node) -> str:
     return found.hexdigest()[:12]
 
 
-def _built(drawn: Drawn, case: Case) -> BuiltCase:
+def _build(drawn: Drawn, case: Case) -> BuiltCase:
     """The case with its model. A node that DirectML's description has no words for has no lowering."""
     try:
-        return declarations.built_of(drawn.operator, drawn.node, drawn.truth, case)
+        return declarations.build_case(drawn.operator, drawn.node, drawn.truth, case)
     except Exception:  # of `lower`, which no sample prepared for such a node
-        without = replace(drawn.operator, lower=_nothing)
-        return declarations.built_of(without, drawn.node, drawn.truth, case)
+        without = replace(drawn.operator, lower=_lower_nothing)
+        return declarations.build_case(without, drawn.node, drawn.truth, case)
 
 
-def _nothing(_node: Node) -> None:
+def _lower_nothing(_node: Node) -> None:
     return None

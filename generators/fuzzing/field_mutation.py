@@ -15,7 +15,7 @@ MOST_ELEMENTS = 9
 """The longest list that is made longer: one more than the most dimensions that DirectML has."""
 
 
-def changed(value: Any, random: Random, is_size: bool) -> Any:
+def change_value(value: Any, random: Random, is_size: bool) -> Any:
     """The value with one thing changed; itself where there is nothing to change. is_size: its integers are sizes."""
     match value:
         case bool() | np.bool_():
@@ -25,15 +25,15 @@ def changed(value: Any, random: Random, is_size: bool) -> Any:
         case float():
             return sizes.number(value, random)
         case tuple() if is_attributes(value):
-            return tuple(_changed_mapping(dict(value), random).items())
+            return tuple(_change_mapping(dict(value), random).items())
         case tuple():
-            return _changed_tuple(value, random, is_size)
+            return _change_tuple(value, random, is_size)
         case np.ndarray():
-            return _changed_array(value, random)
+            return _change_array(value, random)
         case Mapping():
-            return _changed_mapping(value, random)
+            return _change_mapping(value, random)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return _changed_dataclass(value, random)
+        return _change_dataclass(value, random)
     return value
 
 
@@ -51,14 +51,14 @@ def is_sizes(value: Any) -> bool:
     return isinstance(value, tuple) and all(type(v) is int and v >= 0 for v in value)
 
 
-def _changed_tuple(value: tuple[Any, ...], random: Random, is_size: bool) -> tuple[Any, ...]:
+def _change_tuple(value: tuple[Any, ...], random: Random, is_size: bool) -> tuple[Any, ...]:
     items = list(value)
     if not items:
         return (sizes.size(random),) if is_size else value
     place = random.randrange(len(items))
     match random.choice(("change", "change", "change", "drop", "repeat", "swap", "reverse")):
         case "change":
-            items[place] = changed(items[place], random, is_size)
+            items[place] = change_value(items[place], random, is_size)
         case "drop":
             del items[place]
         case "repeat" if len(items) < MOST_ELEMENTS:
@@ -71,16 +71,16 @@ def _changed_tuple(value: tuple[Any, ...], random: Random, is_size: bool) -> tup
     return tuple(items)
 
 
-def _changed_mapping(value: Mapping[str, Any], random: Random) -> Mapping[str, Any]:
+def _change_mapping(value: Mapping[str, Any], random: Random) -> Mapping[str, Any]:
     if not value:
         return value
     key = random.choice(list(value))
     if random.random() < 0.15:
         return {name: kept for name, kept in value.items() if name != key}
-    return {**value, key: changed(value[key], random, is_size=False)}
+    return {**value, key: change_value(value[key], random, is_size=False)}
 
 
-def _changed_array(value: np.ndarray[Any, Any], random: Random) -> np.ndarray[Any, Any]:
+def _change_array(value: np.ndarray[Any, Any], random: Random) -> np.ndarray[Any, Any]:
     if not value.size or value.dtype.kind not in "biuf":
         return value
     flat = value.copy().reshape(-1)
@@ -95,20 +95,22 @@ def _changed_array(value: np.ndarray[Any, Any], random: Random) -> np.ndarray[An
     return flat.reshape(value.shape)
 
 
-def _changed_dataclass(value: Any, random: Random) -> Any:
+def _change_dataclass(value: Any, random: Random) -> Any:
     field = random.choice(dataclasses.fields(value))
     kept = getattr(value, field.name)
-    return dataclasses.replace(value, **{field.name: changed(kept, random, field.name == "shape")})
+    return dataclasses.replace(value, **{field.name: change_value(kept, random, field.name == "shape")})
 
 
-def mapped(value: Any, change: Callable[[tuple[int, ...]], tuple[int, ...]]) -> Any:
+def map_shapes(value: Any, change: Callable[[tuple[int, ...]], tuple[int, ...]]) -> Any:
     """The value with `change` applied to every shape in it."""
     if is_sizes(value):
         return change(value) if value else value
     if isinstance(value, tuple) and not is_attributes(value):
-        return tuple(mapped(item, change) for item in value)
+        return tuple(map_shapes(item, change) for item in value)
     if isinstance(value, Mapping):
-        return {key: mapped(item, change) if dataclasses.is_dataclass(item) else item for key, item in value.items()}
+        return {
+            key: map_shapes(item, change) if dataclasses.is_dataclass(item) else item for key, item in value.items()
+        }
     if dataclasses.is_dataclass(value) and not isinstance(value, type) and hasattr(value, "shape"):
-        return dataclasses.replace(value, shape=mapped(value.shape, change))
+        return dataclasses.replace(value, shape=map_shapes(value.shape, change))
     return value

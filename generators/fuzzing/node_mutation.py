@@ -15,7 +15,7 @@ from epcheck.generators.array import Array
 from epcheck.generators.node import Node, Operand
 
 
-def mutated(node: Node, random: Random) -> Node:
+def mutate_node(node: Node, random: Random) -> Node:
     """The node with the data of one input changed."""
     places = [i for i, o in enumerate(node.inputs) if o is not None and not o.parameter and o.value.size > 1]
     if not places or node.surroundings:
@@ -24,11 +24,11 @@ def mutated(node: Node, random: Random) -> Node:
     operands = list(node.inputs)
     operand = operands[place]
     assert isinstance(operand, Operand)
-    operands[place] = replace(operand, value=_changed(operand.value, random))
+    operands[place] = replace(operand, value=_change_values(operand.value, random))
     return replace(node, inputs=tuple(operands))
 
 
-def _changed(value: Array, random: Random) -> Array:
+def _change_values(value: Array, random: Random) -> Array:
     flat = value.reshape(-1).copy()
     count = flat.size
     match random.choice(("one", "all", "ends", "half", "sorted", "reversed", "ties", "whole")):

@@ -42,21 +42,21 @@ def judge(operator: Operator[Any], node: Node) -> Truth | Open:
         return Open(f"an input has more than {MOST_ELEMENTS:,} elements")
     if any(o is not None and o.value.ndim > MOST_RANK for o in node.inputs):
         return Open(f"an input has more than {MOST_RANK} dimensions")
-    truth = _judged(operator, node, _why_open)
-    return truth if isinstance(truth, Open) else _bounded(truth)
+    truth = _judge_node(operator, node, _why_open)
+    return truth if isinstance(truth, Open) else _require_bound(truth)
 
 
 def judge_moved(operator: Operator[Any], node: Node) -> Truth | Open:
     """The same of a node that was judged before with values that differ a little: attributes, shapes and dtypes are
     known to be right, so that the page of the operator alone is asked. Raises nothing."""
-    truth = _judged(operator, node, lambda _, moved: families.why_open(moved))
-    return truth if isinstance(truth, Open) else _bounded(truth)
+    truth = _judge_node(operator, node, lambda _, moved: families.why_open(moved))
+    return truth if isinstance(truth, Open) else _require_bound(truth)
 
 
 def judge_real(operator: Operator[Any], node: Node) -> Truth | Open:
     """The same of a node that somebody's model has, whose inputs are small enough. It may have what no sample of the
     operator has. Raises nothing."""
-    return _judged(operator, node, lambda _, real: domain.why_undefined(real))
+    return _judge_node(operator, node, lambda _, real: domain.why_undefined(real))
 
 
 def _why_open(operator: Operator[Any], node: Node) -> str:
@@ -66,7 +66,7 @@ def _why_open(operator: Operator[Any], node: Node) -> str:
     return f"the oracle would make more than {MOST_ELEMENTS:,} elements" if large else ""
 
 
-def _judged(operator: Operator[Any], node: Node, why_open: Callable[[Operator[Any], Node], str]) -> Truth | Open:
+def _judge_node(operator: Operator[Any], node: Node, why_open: Callable[[Operator[Any], Node], str]) -> Truth | Open:
     try:
         if reason := why_open(operator, node):
             return Open(reason)
@@ -106,7 +106,7 @@ def _is_finite(output: Output) -> bool:
     return output.value.dtype.kind != "f" or bool(np.isfinite(output.value).all())
 
 
-def _bounded(truth: Truth) -> Truth | Open:
+def _require_bound(truth: Truth) -> Truth | Open:
     shapes = (
         [output.value.shape for output in truth.outputs]
         if isinstance(truth, Outputs)

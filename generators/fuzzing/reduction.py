@@ -68,8 +68,8 @@ def smaller(node: Node) -> Iterator[Node]:
         yield from _plainer(node)
         return
     size = measure(node)
-    for make in (_shorter, _of_fewer_parts, _of_shares, _of_lower_rank, _without_inputs, _without_outputs,
-                 _without_attributes, _shorter_lists, _smaller_attributes, _plainer):  # fmt: skip
+    for make in (_shorter, _reduce_parts, _reduce_shares, _reduce_rank, _drop_inputs, _drop_outputs,
+                 _drop_attributes, _shorter_lists, _smaller_attributes, _plainer):  # fmt: skip
         for found in make(node):
             if measure(found) < size:
                 yield found
@@ -79,7 +79,7 @@ def _arrays(node: Node) -> dict[int, Array]:
     return {place: operand.value for place, operand in enumerate(node.inputs) if operand is not None}
 
 
-def _with_arrays(node: Node, arrays: Mapping[int, Array]) -> Node:
+def _replace_arrays(node: Node, arrays: Mapping[int, Array]) -> Node:
     operands = tuple(
         replace(operand, value=np.ascontiguousarray(arrays[place]).reshape(arrays[place].shape))
         if operand is not None and place in arrays
@@ -98,15 +98,15 @@ def _shorter(node: Node) -> Iterator[Node]:
         for count in dict.fromkeys((1, 2, size // 2, size - 1)):
             if 0 < count < size:
                 for kept in (slice(count), slice(-count, None)):
-                    yield _cut(node, arrays, lambda _place, _axis, old: old == size, kept)  # noqa: B023
+                    yield _cut_arrays(node, arrays, lambda _place, _axis, old: old == size, kept)  # noqa: B023
     for place, array in arrays.items():
         for axis, size in enumerate(array.shape):
             for count in dict.fromkeys((1, 2, size // 2, size - 1)):
                 if 0 < count < size:
-                    yield _cut(node, arrays, lambda p, a, _old: (p, a) == (place, axis), slice(count))  # noqa: B023
+                    yield _cut_arrays(node, arrays, lambda p, a, _old: (p, a) == (place, axis), slice(count))  # noqa: B023
 
 
-def _of_fewer_parts(node: Node) -> Iterator[Node]:
+def _reduce_parts(node: Node) -> Iterator[Node]:
     """A size and its multiples made smaller together, with the attributes that are that size: of a recurrent operator
     the states have a dimension of it, the weights one of three or four times as much, and hidden_size says it."""
     arrays = _arrays(node)
@@ -116,63 +116,64 @@ def _of_fewer_parts(node: Node) -> Iterator[Node]:
         for count in dict.fromkeys((1, 2, size - 1)):
             if count < size:
                 attributes = {n: count if v == size and v in named else v for n, v in node.attributes.items()}
-                yield replace(_with_parts(node, arrays, size, count), attributes=attributes)
+                yield replace(_keep_parts(node, arrays, size, count), attributes=attributes)
 
 
-def _of_shares(node: Node) -> Iterator[Node]:
+def _reduce_shares(node: Node) -> Iterator[Node]:
     """A list whose numbers are as many in all as a dimension has elements, as `split` is: one element for each."""
     arrays = _arrays(node)
     for place, array in arrays.items():
         total = int(array.sum()) if array.dtype.kind in "iu" and array.ndim == 1 and 0 < array.size <= FEW else 0
         if place and array.size < total:
-            cut = _cut(node, arrays, lambda p, _axis, size: p == 0 and size == total, slice(array.size))  # noqa: B023
-            yield _with_arrays(cut, {place: np.ones_like(array)})
+            cut = _cut_arrays(node, arrays, lambda p, _axis, size: p == 0 and size == total, slice(array.size))  # noqa: B023
+            yield _replace_arrays(cut, {place: np.ones_like(array)})
 
 
-def _with_parts(node: Node, arrays: Mapping[int, Array], size: int, count: int) -> Node:
+def _keep_parts(node: Node, arrays: Mapping[int, Array], size: int, count: int) -> Node:
     """With `count` of each `size` elements along every dimension that holds a few times as many."""
     cut = {
-        place: array[tuple(_kept_of(length, size, count) for length in array.shape)] for place, array in arrays.items()
+        place: array[tuple(_slice_kept(length, size, count) for length in array.shape)]
+        for place, array in arrays.items()
     }
-    return _with_arrays(node, cut)
+    return _replace_arrays(node, cut)
 
 
-def _kept_of(length: int, size: int, count: int) -> slice:
+def _slice_kept(length: int, size: int, count: int) -> slice:
     times = length // size
     return slice(times * count) if length and not length % size and times <= MOST_TIMES else slice(None)
 
 
-def _cut(node: Node, arrays: Mapping[int, Array], chosen: Callable[[int, int, int], bool], kept: slice) -> Node:
+def _cut_arrays(node: Node, arrays: Mapping[int, Array], chosen: Callable[[int, int, int], bool], kept: slice) -> Node:
     cut = {
         place: array[tuple(kept if chosen(place, a, s) else slice(None) for a, s in enumerate(array.shape))]
         for place, array in arrays.items()
     }
-    return _with_arrays(node, cut)
+    return _replace_arrays(node, cut)
 
 
-def _of_lower_rank(node: Node) -> Iterator[Node]:
+def _reduce_rank(node: Node) -> Iterator[Node]:
     """One dimension taken out: of all inputs of that rank, with what the parameters and attributes say of it; of one
     input alone; and all dimensions made one."""
     arrays = _arrays(node)
     if any(array.ndim > 1 for array in arrays.values()):
-        yield _with_arrays(node, {place: array.reshape(-1) for place, array in arrays.items() if array.ndim > 1})
+        yield _replace_arrays(node, {place: array.reshape(-1) for place, array in arrays.items() if array.ndim > 1})
     ranks = sorted({array.ndim for array in arrays.values() if array.ndim}, reverse=True)
     for rank in ranks:
         for axis in range(rank):
-            kept = {p: _without_dimension(a, axis) if a.ndim == rank else a for p, a in arrays.items()}
-            yield _with_arrays(node, kept)
+            kept = {p: _drop_dimension(a, axis) if a.ndim == rank else a for p, a in arrays.items()}
+            yield _replace_arrays(node, kept)
             listed = {p: np.delete(a, axis) if _lists(node, p, rank) else a for p, a in kept.items()}
-            yield _without_elements(_with_arrays(node, listed), rank, axis)
+            yield _drop_list_elements(_replace_arrays(node, listed), rank, axis)
             spatial = rank - 2
             if axis >= 2:
-                yield _without_elements(_with_arrays(node, kept), spatial, axis - 2)
+                yield _drop_list_elements(_replace_arrays(node, kept), spatial, axis - 2)
     for place, array in arrays.items():
         for axis in range(array.ndim):
             if array.shape[axis] == 1:
-                yield _with_arrays(node, {place: array.reshape(array.shape[:axis] + array.shape[axis + 1 :])})
+                yield _replace_arrays(node, {place: array.reshape(array.shape[:axis] + array.shape[axis + 1 :])})
 
 
-def _without_dimension(array: Array, axis: int) -> Array:
+def _drop_dimension(array: Array, axis: int) -> Array:
     """The first part of the array along the axis; the array itself where there is none."""
     return array[(slice(None),) * axis + (0,)] if array.shape[axis] else array
 
@@ -183,23 +184,23 @@ def _lists(node: Node, place: int, rank: int) -> bool:
     return operand is not None and place > 0 and operand.value.shape == (rank,) and operand.value.dtype.kind in "iuf"
 
 
-def _without_elements(node: Node, count: int, index: int) -> Node:
+def _drop_list_elements(node: Node, count: int, index: int) -> Node:
     """Without one element of each attribute that has one, or two, for each dimension."""
 
     def shorter(value: Attribute) -> Attribute:
         if isinstance(value, tuple) and count and len(value) in (count, 2 * count):
-            return _kept(value, (index, index + count))
+            return _leave_out(value, (index, index + count))
         return value
 
     return replace(node, attributes={name: shorter(value) for name, value in node.attributes.items()})
 
 
-def _kept(value: tuple[Any, ...], left_out: tuple[int, ...]) -> tuple[Any, ...]:
+def _leave_out(value: tuple[Any, ...], left_out: tuple[int, ...]) -> tuple[Any, ...]:
     """The list without the elements at these places."""
     return tuple(item for place, item in enumerate(value) if place not in left_out)
 
 
-def _without_inputs(node: Node) -> Iterator[Node]:
+def _drop_inputs(node: Node) -> Iterator[Node]:
     for place in reversed(range(1, len(node.inputs))):
         if node.inputs[place] is not None:
             left = [*node.inputs[:place], None, *node.inputs[place + 1 :]]
@@ -210,12 +211,12 @@ def _without_inputs(node: Node) -> Iterator[Node]:
         yield replace(node, inputs=node.inputs[:-1])
 
 
-def _without_outputs(node: Node) -> Iterator[Node]:
+def _drop_outputs(node: Node) -> Iterator[Node]:
     if len(node.outputs) > 1:
         yield replace(node, outputs=node.outputs[:-1])
 
 
-def _without_attributes(node: Node) -> Iterator[Node]:
+def _drop_attributes(node: Node) -> Iterator[Node]:
     for name in node.attributes:
         yield replace(node, attributes={key: value for key, value in node.attributes.items() if key != name})
 
@@ -226,11 +227,11 @@ def _shorter_lists(node: Node) -> Iterator[Node]:
     lists = {p: a for p, a in arrays.items() if p > 0 and a.ndim == 1 and a.size > 1}
     for length in sorted({a.size for a in lists.values()}, reverse=True):
         for index in range(min(length, 9)):
-            yield _with_arrays(node, {p: np.delete(a, index) for p, a in lists.items() if a.size == length})
+            yield _replace_arrays(node, {p: np.delete(a, index) for p, a in lists.items() if a.size == length})
     for name, value in node.attributes.items():
         if isinstance(value, tuple) and len(value) > 1:
             for index in range(len(value)):
-                yield replace(node, attributes={**node.attributes, name: _kept(value, (index,))})
+                yield replace(node, attributes={**node.attributes, name: _leave_out(value, (index,))})
 
 
 def _smaller_attributes(node: Node) -> Iterator[Node]:
@@ -265,7 +266,7 @@ def _plainer(node: Node) -> Iterator[Node]:
                 choices += [np.trunc(array), np.sign(array)]
         for choice in choices:
             if not np.array_equal(choice, array):
-                yield _with_arrays(node, {place: choice})
+                yield _replace_arrays(node, {place: choice})
     for place, array in _arrays(node).items():
         if array.dtype.kind in "biuf" and array.size <= FEW:
             yield from _plainer_elements(node, place, array)
@@ -278,4 +279,4 @@ def _plainer_elements(node: Node, place: int, array: Array) -> Iterator[Node]:
             if flat[index] != plain:
                 changed = flat.copy()
                 changed[index] = plain
-                yield _with_arrays(node, {place: changed.reshape(array.shape)})
+                yield _replace_arrays(node, {place: changed.reshape(array.shape)})

@@ -37,7 +37,7 @@ STEPS = (1, 1, 1, 2, 2, 3)
 """How many changes a sample gets."""
 
 
-def mutated(samples: Sequence[S], random: Random) -> S:
+def mutate_sample(samples: Sequence[S], random: Random) -> S:
     """One of the samples, changed in one to three ways; it may be none that the operator gives a meaning to."""
     sample = random.choice(samples)
     for _ in range(random.choice(STEPS)):
@@ -52,17 +52,17 @@ def _step(sample: S, samples: Sequence[S], random: Random) -> S:
         return sample
     match random.choice(("mix", "mix", "change", "change", "change", "size", "rank")):
         case "size":
-            return _resized(sample, names, random)
+            return _replace_size(sample, names, random)
         case "rank":
-            return _another_rank(sample, names, random)
+            return _change_rank(sample, names, random)
         case "mix":
-            return _mixed(sample, random.choice(samples), random.choice(names), random)
+            return _mix_samples(sample, random.choice(samples), random.choice(names), random)
     name = random.choice(names)
-    value = field_mutation.changed(getattr(sample, name), random, name in SIZES)
+    value = field_mutation.change_value(getattr(sample, name), random, name in SIZES)
     return dataclasses.replace(sample, **{name: value})
 
 
-def _mixed(sample: S, other: S, name: str, random: Random) -> S:
+def _mix_samples(sample: S, other: S, name: str, random: Random) -> S:
     """The sample with a field of another one; where it has attributes, sometimes with those of both."""
     if not hasattr(other, name):
         return sample
@@ -75,16 +75,16 @@ def _mixed(sample: S, other: S, name: str, random: Random) -> S:
     return dataclasses.replace(sample, **{name: theirs})
 
 
-def _resized(sample: S, names: Sequence[str], random: Random) -> S:
+def _replace_size(sample: S, names: Sequence[str], random: Random) -> S:
     """The sample with one size replaced by another wherever it stands, so that inputs keep fitting each other."""
     found = sorted({size for name in names for size in _sizes_of(getattr(sample, name))})
     if not found:
         return sample
     old, new = random.choice(found), sizes.size(random)
-    return _with_shapes(sample, names, lambda shape: tuple(new if size == old else size for size in shape))
+    return _change_shapes(sample, names, lambda shape: tuple(new if size == old else size for size in shape))
 
 
-def _another_rank(sample: S, names: Sequence[str], random: Random) -> S:
+def _change_rank(sample: S, names: Sequence[str], random: Random) -> S:
     """The sample with one dimension more or less in each of its longest shapes."""
     longest = max((len(getattr(sample, n)) for n in names if field_mutation.is_sizes(getattr(sample, n))), default=0)
     if not longest:
@@ -96,12 +96,12 @@ def _another_rank(sample: S, names: Sequence[str], random: Random) -> S:
             return shape
         return (*shape[:place], size, *shape[place:]) if more else (*shape[:place], *shape[place + 1 :])
 
-    return _with_shapes(sample, names, change)
+    return _change_shapes(sample, names, change)
 
 
-def _with_shapes(sample: S, names: Sequence[str], change: Any) -> S:
+def _change_shapes(sample: S, names: Sequence[str], change: Any) -> S:
     shaped = {
-        name: field_mutation.mapped(getattr(sample, name), change)
+        name: field_mutation.map_shapes(getattr(sample, name), change)
         for name in names
         if name in SIZES or name == "arguments"
     }

@@ -56,7 +56,7 @@ def judge_node(key: str, node: Node) -> Truth | Open:
     return truth
 
 
-def judged(
+def judge_graph(
     judge: Judge,
     steps: Sequence[Step],
     sources: Sequence[Operand],
@@ -68,14 +68,14 @@ def judged(
     """The graph with its truth, or why it is open. seed: of the random changes. known: the truth of every value that a
     step makes, where it was evaluated before. judge_moved: as judge, of nodes that it knows but for their values."""
     entering = {operand.name: operand.value for operand in sources}
-    exact = _evaluated(judge, steps, entering, _unmoved) if known is None else dict(known)
+    exact = _evaluate_steps(judge, steps, entering, _keep_elements) if known is None else dict(known)
     if isinstance(exact, Open):
         return exact
     values = {**entering, **{name: output.value for name, output in exact.items()}}
     changes = {name: np.zeros(output.value.shape) for name, output in exact.items()}
     rng = np.random.default_rng(seed)
     for direction in DIRECTIONS if len(steps) > 1 else ():
-        moved = _evaluated(judge_moved or judge, steps, entering, partial(_moved, rng, direction), exact)
+        moved = _evaluate_steps(judge_moved or judge, steps, entering, partial(_move_elements, rng, direction), exact)
         if isinstance(moved, Open):
             return Open(f"small errors change it: {moved.reason}")
         for name, output in exact.items():
@@ -91,7 +91,7 @@ def judged(
             with np.errstate(all="ignore"):
                 change = np.abs(other.astype(np.float64) - output.value.astype(np.float64))
             changes[name] = np.fmax(changes[name], change)  # which leaves out NaN
-    allowed = [_allowing(exact[name], name, changes[name]) for name in outputs]
+    allowed = [_widen_bound(exact[name], name, changes[name]) for name in outputs]
     if any(output is None for output in allowed):
         return Open("errors grow out of all proportion")
     read = [replace(step, node=step.reading(values)) for step in steps]
@@ -99,7 +99,7 @@ def judged(
     return NodeGraph(tuple(read), tuple(sources), tuple(outputs), truth, values)
 
 
-def _evaluated(
+def _evaluate_steps(
     judge: Judge,
     steps: Sequence[Step],
     entering: Mapping[str, Array],
@@ -129,11 +129,11 @@ def _results(judge: Judge, step: Step, values: Mapping[str, Array]) -> dict[str,
     truth = judge(step.key, step.reading(values))
     if not isinstance(truth, Outputs):
         return truth if isinstance(truth, Open) else Open("a node has no single result")
-    found = named(step, truth)
+    found = name_outputs(step, truth)
     return found if all(map(is_moderate, found.values())) else Open("a value is no ordinary number")
 
 
-def named(step: Step, truth: Outputs) -> dict[str, Output]:
+def name_outputs(step: Step, truth: Outputs) -> dict[str, Output]:
     """The outputs of a step by the names that they have in the graph."""
     outputs = {output.name: output for output in truth.outputs}
     return {name: outputs[own] for own, name in zip(step.node.outputs, step.outputs, strict=True) if own}
@@ -144,11 +144,11 @@ def is_moderate(output: Output) -> bool:
     return output.value.dtype.kind != "f" or bool((np.abs(output.value) < LARGEST).all())
 
 
-def _unmoved(_number: int, output: Output) -> Array:
+def _keep_elements(_number: int, output: Output) -> Array:
     return output.value
 
 
-def _moved(rng: np.random.Generator, direction: int, number: int, output: Output) -> Array:
+def _move_elements(rng: np.random.Generator, direction: int, number: int, output: Output) -> Array:
     """The value, each element moved by as much as the bound allows. direction: one of DIRECTIONS. number: of the node
     in the graph."""
     bound, value = output.bound, output.value
@@ -177,7 +177,7 @@ def _own(output: Output) -> Array:
     return np.maximum(bound.bound * step, bound.floor)
 
 
-def _allowing(output: Output, name: str, change: Array) -> Output | None:
+def _widen_bound(output: Output, name: str, change: Array) -> Output | None:
     """The output under its name in the graph, with what errors of earlier nodes may add; None for too much."""
     output = replace(output, zeros=None)  # nobody defines the signs of all zeros that it reads
     bound = output.bound

@@ -35,7 +35,7 @@ class Sketch:
 
     def input(self, *shape: int, low: float = -2.0, high: float = 2.0) -> str:
         """A graph input with numbers from [low, high)."""
-        return self._source("x", self.drawn(shape, low, high), parameter=False)
+        return self._source("x", self.draw(shape, low, high), parameter=False)
 
     def feed(self, values: Data, dtype: str = "") -> str:
         """A graph input with these values, in the graph's dtype or another."""
@@ -43,7 +43,7 @@ class Sketch:
 
     def weight(self, *shape: int, low: float = -1.0, high: float = 1.0) -> str:
         """An initializer with numbers from [low, high)."""
-        return self._source("w", self.drawn(shape, low, high), parameter=True)
+        return self._source("w", self.draw(shape, low, high), parameter=True)
 
     def constant(self, values: Data, dtype: str = "") -> str:
         """An initializer with these values, in the graph's dtype or another."""
@@ -55,7 +55,7 @@ class Sketch:
         values = self.rng.integers(limits.min, limits.max, shape, dtype=dtype, endpoint=True)
         return self._source("x" if is_input else "w", values, parameter=not is_input)
 
-    def drawn(self, shape: Sequence[int], low: float, high: float) -> Array:
+    def draw(self, shape: Sequence[int], low: float, high: float) -> Array:
         """Numbers from [low, high), in the graph's dtype."""
         return np.asarray(self.rng.uniform(low, high, shape)).astype(self.dtype)
 

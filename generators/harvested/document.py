@@ -88,14 +88,14 @@ def _input_of(fields: Mapping[str, Any]) -> HarvestedInput:
     if dtype not in schema.NUMPY_NAMES.values() or any(size < 0 for size in shape):
         raise ValueError(f"no tensor: {dtype} {list(shape)}")
     spread = fields.get("spread")
-    values = array_of(fields) if spread is None else _spread_of(spread)
+    values = array_of(fields) if spread is None else _read_spread(spread)
     found = HarvestedInput(str(fields["name"]), dtype_of(dtype).name, shape, values, bool(fields["parameter"]))
     if found.size > MOST_ELEMENTS:
         raise ValueError(f"an input of {found.size:,} elements; {MOST_ELEMENTS:,} are the most")
     return found
 
 
-def _spread_of(fields: Mapping[str, Any]) -> Spread:
+def _read_spread(fields: Mapping[str, Any]) -> Spread:
     quantiles = tuple(map(float, fields["quantiles"]))
     shares = [float(fields[name]) for name in ("zeros", "nans", "above", "below")]
     if len(quantiles) not in (0, len(LEVELS)) or not np.isfinite(quantiles).all() or any(np.diff(quantiles) < 0):

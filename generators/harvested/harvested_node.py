@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from epcheck.generators.array import Array
-from epcheck.generators.harvested.value_spread import Spread, made
+from epcheck.generators.harvested.value_spread import Spread, draw_tensor
 from epcheck.generators.node import Attribute, Node, Operand, qualified_name
 from epcheck.generators.serialization.node_json import dtype_of
 
@@ -75,10 +75,10 @@ class HarvestedNode:
             self.attributes,
         )
 
-    def joined(self, other: HarvestedNode) -> HarvestedNode:
+    def join(self, other: HarvestedNode) -> HarvestedNode:
         """The same node with the values and the models of both."""
         inputs = tuple(
-            None if mine is None or its is None else replace(mine, values=_joined(mine.values, its.values))
+            None if mine is None or its is None else replace(mine, values=_join_values(mine.values, its.values))
             for mine, its in zip(self.inputs, other.inputs, strict=True)
         )
         return replace(self, inputs=inputs, models=dict(Counter(self.models) + Counter(other.models)))
@@ -89,7 +89,7 @@ def digest(node: HarvestedNode) -> str:
     So the case keeps its id when a model is trained further."""
     found = hashlib.sha256(f"{node.domain}:{node.op_type}:{node.since_version}:{node.outputs}".encode())
     for name, value in sorted(node.attributes.items()):
-        found.update(f"{name}={_plain(value)!r};".encode())
+        found.update(f"{name}={_make_plain(value)!r};".encode())
     for each in node.inputs:
         if each is None:
             found.update(b"-")
@@ -100,16 +100,16 @@ def digest(node: HarvestedNode) -> str:
     return found.hexdigest()[:12]
 
 
-def _plain(value: Attribute) -> Any:
+def _make_plain(value: Attribute) -> Any:
     return (value.dtype.name, value.shape, value.tolist()) if isinstance(value, np.ndarray) else value
 
 
 def _operand(each: HarvestedInput, rng: np.random.Generator) -> Operand:
     values = each.values
     if isinstance(values, Spread):
-        values = made(values, each.shape, dtype_of(each.dtype), rng)
+        values = draw_tensor(values, each.shape, dtype_of(each.dtype), rng)
     return Operand(each.name, values, each.parameter)
 
 
-def _joined(mine: Array | Spread, its: Array | Spread) -> Array | Spread:
-    return mine.joined(its) if isinstance(mine, Spread) and isinstance(its, Spread) else mine
+def _join_values(mine: Array | Spread, its: Array | Spread) -> Array | Spread:
+    return mine.join(its) if isinstance(mine, Spread) and isinstance(its, Spread) else mine

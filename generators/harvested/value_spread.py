@@ -38,7 +38,7 @@ class Spread:
     above: float = 0.0
     below: float = 0.0
 
-    def joined(self, other: Spread) -> Spread:
+    def join(self, other: Spread) -> Spread:
         """A spread that reaches as far as both."""
         if not self.quantiles or not other.quantiles:
             quantiles = self.quantiles or other.quantiles
@@ -59,7 +59,7 @@ def is_kept(value: Array) -> bool:
     return value.size <= (KEPT_INTEGERS if value.dtype.name in KEPT_DTYPES else KEPT_NUMBERS)
 
 
-def spread_of(value: Array) -> Spread:
+def measure_spread(value: Array) -> Spread:
     """The spread of a tensor of numbers or truth values."""
     wide = value.astype(np.float64).reshape(-1)
     count = max(wide.size, 1)
@@ -74,7 +74,7 @@ def spread_of(value: Array) -> Spread:
     )
 
 
-def made(spread: Spread, shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
+def draw_tensor(spread: Spread, shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
     """A tensor with this spread; integers are rounded, and kept within the dtype."""
     count = prod(shape)
     values = np.interp(rng.random(count), LEVELS, spread.quantiles) if spread.quantiles else np.zeros(count)

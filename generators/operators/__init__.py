@@ -29,9 +29,9 @@ and its test. KEY is `Compress`, in another domain `com.microsoft::GatherBlockQu
    constants, and for inputs of a type that numpy lacks.
 4. `truth(node)` is the text of the ONNX standard, of com.microsoft that of ONNX Runtime's ContribOperators.md:
    `Outputs` with a bound for each, `Selection`, or `Refusal` with the rule that the node breaks. Floating point is
-   evaluated in float64 and rounded once, by `bounds.rounded`; a bound cites its sources (`citation.py`): `bounds.ulp`
-   with `bounds.D3D` is that of an operation, `bounds.accumulated` of a sum. Where the page is silent, there is no case:
-   say so in the module's docstring.
+   evaluated in float64 and rounded once, by `bounds.round_output`; a bound cites its sources (`citation.py`):
+   `bounds.ulp` with `bounds.D3D` is that of an operation, `bounds.bound_sum` of a sum. Where the page is silent, there
+   is no case: say so in the module's docstring.
 5. `node(sample, context)` makes the `Node`: its inputs, named as in the schema, with values (from `context.rng` alone,
    in `context.dtype`), marked `parameter=True` where exporters write initializers, and its attributes.
 6. `lower(node)` gives the DirectML description that the DML EP turns the node into (`directml/descriptions/FAMILY/`),

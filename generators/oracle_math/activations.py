@@ -58,7 +58,7 @@ class Activation:
         with np.errstate(all="ignore"):
             return np.asarray(self.function.define(x, *self.parameters))
 
-    def passed_on(self, x: Array, error: Array, epsilon: float) -> tuple[Array, Array]:
+    def pass_on(self, x: Array, error: Array, epsilon: float) -> tuple[Array, Array]:
         """(its values, their absolute error) where x is off by `error`: that times the slope, and its own.
 
         Where x may lie on either side of a jump, the jump. epsilon: of the precision in which a provider may compute.
@@ -71,7 +71,7 @@ class Activation:
             total = total + np.where(np.abs(x - edge) <= error, abs(edge), 0.0)
         return value, total
 
-    def applied(self, exact: Array, bound: Ulp, dtype: np.dtype[np.generic]) -> tuple[Array, Ulp]:
+    def apply(self, exact: Array, bound: Ulp, dtype: np.dtype[np.generic]) -> tuple[Array, Ulp]:
         """Its values of `exact` and their bound, where a provider may be off by `bound` before it is applied.
 
         What it is applied to is rounded first: where the function is steep against its value only the slope tells.
@@ -84,8 +84,8 @@ class Activation:
         return self.of(exact), bounds.ulp(ulps + bound.bound, (SOURCE,), dtype, floor)
 
     def __call__(self, x: Approximate, unit: float) -> Approximate:
-        """`passed_on` for what a recurrent cell computes; unit: half an epsilon."""
-        return Approximate(*self.passed_on(x.value, x.error, 2 * unit))
+        """`pass_on` for what a recurrent cell computes; unit: half an epsilon."""
+        return Approximate(*self.pass_on(x.value, x.error, 2 * unit))
 
 
 def sigmoid(x: Array) -> Array:
@@ -135,17 +135,18 @@ FUNCTIONS: Mapping[str, Function] = {
 }
 
 
-def consumed(names: tuple[str, ...], alphas: tuple[float, ...], betas: tuple[float, ...]) -> list[Activation]:
+def consume(names: tuple[str, ...], alphas: tuple[float, ...], betas: tuple[float, ...]) -> list[Activation]:
     """The activations of a recurrent node in their order; each takes the next alpha and beta if it has one at all, else
     its default."""
     left = {"alpha": list(alphas), "beta": list(betas)}
     return [
         Activation(
-            name, tuple(_next(left[parameter], default) for parameter, default in FUNCTIONS[name].parameters.items())
+            name,
+            tuple(_pop_next(left[parameter], default) for parameter, default in FUNCTIONS[name].parameters.items()),
         )
         for name in names
     ]
 
 
-def _next(left: list[float], default: float) -> float:
+def _pop_next(left: list[float], default: float) -> float:
     return float(np.float32(left.pop(0) if left else default))

@@ -43,7 +43,7 @@ class Axis:
                 return HALF * (start + end) * last
         raise ValueError(f"unknown coordinate_transformation_mode '{self.transform}'")
 
-    def nearest(self, position: int, mode: str) -> int:
+    def find_nearest(self, position: int, mode: str) -> int:
         """The index that nearest_mode takes; it may lie outside of the axis."""
         x = self.original(position)
         match mode:

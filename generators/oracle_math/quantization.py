@@ -63,7 +63,7 @@ def is_power_of_two(scale: Array) -> Array:
     return exact
 
 
-def quantised(name: str, real: Array, zero_point: Array | int, dtype: np.dtype[Any], error: Array | float) -> Output:
+def quantise(name: str, real: Array, zero_point: Array | int, dtype: np.dtype[Any], error: Array | float) -> Output:
     """saturate(round_half_even(real) + zero_point).
 
     real: float64, what is to be rounded; infinities saturate. error: how far the arithmetic may be from it, in steps;
@@ -89,9 +89,9 @@ def exact_ratio(sums: Array, numerator: Fraction, denominator: Fraction) -> Arra
         place = at if real.ndim else ()
         exact = int(sums[place]) * ratio
         nearest = Fraction(int(np.floor(float(exact) * 2)) | 1, 2)
-        real[place] = float(nearest) if exact == nearest else _beside(nearest, exact > nearest)
+        real[place] = float(nearest) if exact == nearest else _step_beside(nearest, exact > nearest)
     return real
 
 
-def _beside(tie: Fraction, above: bool) -> float:
+def _step_beside(tie: Fraction, above: bool) -> float:
     return float(np.nextafter(float(tie), np.inf if above else -np.inf))

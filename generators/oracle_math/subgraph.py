@@ -66,10 +66,10 @@ def loop(
             row.append(np.asarray(value))
         going = bool(np.all(np.asarray(found[0]))) if cond is not None else True
         count += 1
-    return [*values, *(stacked(row, body, 1 + len(values) + i) for i, row in enumerate(rows))]
+    return [*values, *(stack_rows(row, body, 1 + len(values) + i) for i, row in enumerate(rows))]
 
 
-def stacked(rows: Sequence[Array], body: GraphProto, position: int, axis: int = 0) -> Array:
+def stack_rows(rows: Sequence[Array], body: GraphProto, position: int, axis: int = 0) -> Array:
     """The values of one output of a body along a new axis. Raises ValueError where their shapes differ."""
     if rows:
         return np.stack(rows, axis)

@@ -97,10 +97,10 @@ def same_padding(image: Sizes, extent: Sizes, strides: Sizes, *, upper: bool) ->
         max(0, (-(-size // stride) - 1) * stride + e - size)
         for size, e, stride in zip(image, extent, strides, strict=True)
     )
-    return halved(totals, upper=upper)
+    return halve_padding(totals, upper=upper)
 
 
-def halved(totals: Sizes, *, upper: bool) -> tuple[Sizes, Sizes]:
+def halve_padding(totals: Sizes, *, upper: bool) -> tuple[Sizes, Sizes]:
     """(begin, end) of a total padding; the greater half is at the end (UPPER) or at the begin (LOWER)."""
     less = tuple(total // 2 for total in totals)
     more = tuple(total - total // 2 for total in totals)

@@ -240,7 +240,7 @@ def judge_test(test: FunctionBodyTest) -> tuple[Output, ...] | Open:
     sources = [*constants, *(Operand(name, value) for name, value in test.feeds.items())]
     names = [value.name for value in test.model.graph.output]
     try:
-        found = graph_truth.judged(graph_truth.judge_node, nodes, sources, names)
+        found = graph_truth.judge_graph(graph_truth.judge_node, nodes, sources, names)
     except Exception as error:  # of a node that an oracle was not written for
         return Open(f"an oracle does not know a node: {type(error).__name__}: {error}")
     return found if isinstance(found, Open) else found.truth.outputs
@@ -256,7 +256,7 @@ def _bound_of_test(test: FunctionBodyTest, value: Array) -> Ulp | Exact:
     return Ulp(nodes, (ONE_EACH,), test.atol)
 
 
-def with_opset(test: FunctionBodyTest, opset: int) -> FunctionBodyTest:
+def change_opset(test: FunctionBodyTest, opset: int) -> FunctionBodyTest:
     """The same nodes in another opset of ai.onnx, and in no other domain."""
     model = onnx.ModelProto()
     model.CopyFrom(test.model)

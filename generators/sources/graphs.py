@@ -58,7 +58,7 @@ def samples() -> tuple[GraphSample, ...]:
 
 def cases(operator: Operator[Any]) -> Iterator[Case]:
     """Those of the fixed graphs that end with the operator."""
-    for sample, dtype, version in _by_last_operator().get(operator.key, ()):
+    for sample, dtype, version in _group_by_last_operator().get(operator.key, ()):
         yield Case(
             operator.name,
             operator.domain,
@@ -73,7 +73,7 @@ def cases(operator: Operator[Any]) -> Iterator[Case]:
 
 
 @cache
-def _by_last_operator() -> Mapping[str, list[tuple[GraphSample, str, int]]]:
+def _group_by_last_operator() -> Mapping[str, list[tuple[GraphSample, str, int]]]:
     """Key of the last node's operator -> fixed graphs, each with a dtype and the version of the last node."""
     by_operator: dict[str, list[tuple[GraphSample, str, int]]] = {}
     for sample in samples():
@@ -94,7 +94,7 @@ def judge_sample(sample: GraphSample, dtype: str, case_id: str) -> NodeGraph:
         sketch = Sketch(np.dtype(dtype), rng, sample.opset)
         sample.write(sketch)
         seed = int.from_bytes(hashlib.sha256(case_id.encode()).digest()[:4], "little")
-        graph = graph_truth.judged(graph_truth.judge_node, sketch.steps, sketch.sources, sketch.outputs, seed)
+        graph = graph_truth.judge_graph(graph_truth.judge_node, sketch.steps, sketch.sources, sketch.outputs, seed)
         if not isinstance(graph, Open):
             return replace(graph, opset=sample.opset)
         reason = graph.reason

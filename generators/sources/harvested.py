@@ -22,7 +22,7 @@ from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.error import EpcheckError
 from epcheck.generators.harvested import document
 from epcheck.generators.harvested.harvested_node import HarvestedNode, digest
-from epcheck.generators.operator import Operator, built_of, random_source
+from epcheck.generators.operator import Operator, build_case, random_source
 from epcheck.generators.registry import all_operators
 from epcheck.generators.serialization.node_json import DocumentError
 
@@ -102,10 +102,10 @@ def _build(operator: Operator[Any], harvested: HarvestedNode, case: Case) -> Bui
         warnings.simplefilter("ignore")
         truth = operator.truth(node)
         try:
-            return built_of(operator, node, truth, case)
+            return build_case(operator, node, truth, case)
         except Exception:  # of `lower`, which no sample prepared for such a node
-            return built_of(replace(operator, lower=_nothing), node, truth, case)
+            return build_case(replace(operator, lower=_lower_nothing), node, truth, case)
 
 
-def _nothing(_node: object) -> None:
+def _lower_nothing(_node: object) -> None:
     return None

@@ -11,7 +11,7 @@ from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.declaration.interaction import Interaction, make_input
 from epcheck.generators.declaration.parameter_space import Parts
-from epcheck.generators.operator import Operator, built_of, random_source
+from epcheck.generators.operator import Operator, build_case, random_source
 
 SOURCE = "interactions"
 KIND = "conjunction"
@@ -43,4 +43,4 @@ def _build(interaction: Interaction, operator: Operator[Any], case: Case) -> Bui
     inputs = tuple(None if declared is None else make_input(declared, dtype, rng) for declared in interaction.inputs)
     parts = Parts(inputs, interaction.attributes, tuple(range(1, len(inputs))), (True,) * interaction.outputs)
     node = parts.make_node(operator.name, case.since_version, operator.domain)
-    return built_of(operator, node, operator.truth(node), case)
+    return build_case(operator, node, operator.truth(node), case)

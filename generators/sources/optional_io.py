@@ -18,7 +18,7 @@ from epcheck.generators import graph, schema
 from epcheck.generators.case import BuiltCase, Case, CaseContext
 from epcheck.generators.declaration.optional_io import OptionalIO
 from epcheck.generators.node import Node
-from epcheck.generators.operator import NotLowered, Operator, built_of, random_source
+from epcheck.generators.operator import NotLowered, Operator, build_case, random_source
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth, Undefined
 
 SOURCE = "optional_io"
@@ -70,7 +70,7 @@ def _list_cases(declared: OptionalIO, operator: Operator[Any]) -> Iterator[Case]
         every = tuple(operator.dtypes(version))
         dtypes = next((each for each in every if operator.bindings(base, version, each)), every[0])
         for words, combination in combinations(declared):
-            builder = partial(_built, declared, operator, combination)
+            builder = partial(_build, declared, operator, combination)
             sample = f"{KIND}_{words}"
             yield Case(
                 operator.name,
@@ -97,10 +97,10 @@ def _has(declared: OptionalIO, operator: Operator[Any], version: int) -> bool:
     )
 
 
-def _built(declared: OptionalIO, operator: Operator[Any], combination: Combination, case: Case) -> BuiltCase:
+def _build(declared: OptionalIO, operator: Operator[Any], combination: Combination, case: Case) -> BuiltCase:
     node = _node(declared, operator, combination, case)
     if combination.outputs is None:
-        return built_of(operator, node, operator.truth(node), case)
+        return build_case(operator, node, operator.truth(node), case)
     definition = schema.schema(operator.name, case.since_version, operator.domain)
     formals = [formal.name for formal in definition.outputs]
     asked = [name if name in combination.outputs or name not in declared.outputs else "" for name in formals]
@@ -110,11 +110,11 @@ def _built(declared: OptionalIO, operator: Operator[Any], combination: Combinati
     whole, node = replace(node, outputs=tuple(formals)), replace(node, outputs=tuple(asked))
     left = {name: value for name, value in node.attributes.items() if name != declared.taken_out}
     node = replace(node, attributes=left)
-    node, truth = _renamed(node, _asked(operator.truth(whole if why else node), node, declared, why))
-    return built_of(replace(operator, lower=NOT_LOWERED) if why else operator, node, truth, case)
+    node, truth = _rename_outputs(node, _select_asked(operator.truth(whole if why else node), node, declared, why))
+    return build_case(replace(operator, lower=NOT_LOWERED) if why else operator, node, truth, case)
 
 
-def _renamed(node: Node, truth: Truth) -> tuple[Node, Truth]:
+def _rename_outputs(node: Node, truth: Truth) -> tuple[Node, Truth]:
     """Node and truth without an output that has the name of an input, as `mean` of BatchNormalization-7."""
     taken = {operand.name for operand in node.inputs if operand is not None}
     names = {name: f"{name}_out" if name in taken else name for name in node.outputs}
@@ -138,16 +138,16 @@ def _node(declared: OptionalIO, operator: Operator[Any], combination: Combinatio
     return replace(node, inputs=tuple(inputs))
 
 
-def _asked(truth: Truth, node: Node, declared: OptionalIO, why: str) -> Truth:
+def _select_asked(truth: Truth, node: Node, declared: OptionalIO, why: str) -> Truth:
     """The truth of the outputs that the node has."""
     if isinstance(truth, Refusal):
         return truth
     assert isinstance(truth, Outputs)
     known = {output.name: output for output in truth.outputs}
     outputs = tuple(known[name] for name in node.results)
-    return Outputs(tuple(_open(o) if why or o.name in declared.undefined else o for o in outputs), why)
+    return Outputs(tuple(_make_open(o) if why or o.name in declared.undefined else o for o in outputs), why)
 
 
-def _open(output: Output) -> Output:
+def _make_open(output: Output) -> Output:
     """The output with its shape and dtype, and no truth of its elements."""
     return Output(output.name, output.value, undefined=Undefined(np.ones(output.value.shape, np.bool_)))

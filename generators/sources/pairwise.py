@@ -19,7 +19,7 @@ from epcheck.generators import graph
 from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.declaration.parameter_space import ParameterSpace, Parts, Values
-from epcheck.generators.operator import Operator, built_of, random_source
+from epcheck.generators.operator import Operator, build_case, random_source
 
 SOURCE = "pairwise"
 BORDER, EMPTY, PAIRS, EXTREME = "border", "empty", "pairs", "extreme"
@@ -136,7 +136,7 @@ def _build(values: Values, operator: Operator[Any], extreme: Extreme | None, cas
     if extreme is not None:
         parts = extreme.put_into(parts)
     node = parts.make_node(operator.name, case.since_version, operator.domain)
-    return built_of(operator, node, operator.truth(node), case)
+    return build_case(operator, node, operator.truth(node), case)
 
 
 def all_pairs(choices: Mapping[str, Sequence[Any]], is_valid: Callable[[Row], bool]) -> tuple[Row, ...]:

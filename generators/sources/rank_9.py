@@ -19,7 +19,7 @@ from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase, Case, CaseContext, Sample
 from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.node import Node, Operand
-from epcheck.generators.operator import NotLowered, Operator, built_of, random_source
+from epcheck.generators.operator import NotLowered, Operator, build_case, random_source
 from epcheck.generators.truth import Outputs
 
 SOURCE = "rank_9"
@@ -48,7 +48,7 @@ def cases(operator: Operator[Any]) -> Iterator[Case]:
         for sample, dtypes in ((sample, dtypes) for dtypes in operator.dtypes(version) for sample in samples):
             if operator.bindings(sample, version, dtypes):
                 name = f"{KIND}_{sample.name.replace(f'rank_{RANK - 1}', f'rank_{RANK}')}"
-                words, builder = "-".join(dtypes), partial(_built, operator, sample)
+                words, builder = "-".join(dtypes), partial(_build, operator, sample)
                 yield Case(
                     operator.name,
                     operator.domain,
@@ -70,39 +70,39 @@ def _versions(operator: Operator[Any]) -> list[int]:
     return [first, *others]
 
 
-def _built(operator: Operator[Any], sample: Sample, case: Case) -> BuiltCase:
+def _build(operator: Operator[Any], sample: Sample, case: Case) -> BuiltCase:
     dtypes = tuple(np.dtype(name) for name in case.dtype.split("-"))
     node = operator.node(sample, CaseContext(case.since_version, dtypes, random_source(case.id)))
     for is_front in (not operator.new_axis_last, operator.new_axis_last):
-        raised = _raised(node, is_front)
+        raised = _raise_node(node, is_front)
         with np.errstate(all="ignore"):
             truth = operator.truth(raised)
         if isinstance(truth, Outputs):
-            return built_of(replace(operator, lower=NOT_LOWERED), raised, replace(truth, undefined=WHY), case)
+            return build_case(replace(operator, lower=NOT_LOWERED), raised, replace(truth, undefined=WHY), case)
     raise ValueError(f"{operator.key} has no node of {RANK} dimensions that follows from one of {RANK - 1}")
 
 
-def _raised(node: Node, is_front: bool) -> Node:
+def _raise_node(node: Node, is_front: bool) -> Node:
     """The node whose operands of 8 dimensions have one more, in front or behind, and whose lists of a number for each
     axis have one more."""
     inputs = tuple(
-        None if operand is None else replace(operand, value=_of(operand, is_front)) for operand in node.inputs
+        None if operand is None else replace(operand, value=_raise_value(operand, is_front)) for operand in node.inputs
     )
     return replace(node, inputs=inputs)
 
 
-def _of(operand: Operand, is_front: bool) -> Array:
+def _raise_value(operand: Operand, is_front: bool) -> Array:
     """A tensor with its values, and with the same in reverse; a list with a 1 that leaves the new axis as it is."""
     value = operand.value
     if value.ndim == RANK - 1:
         return np.stack([value, value.reshape(-1)[::-1].reshape(value.shape)], 0 if is_front else -1)
     if value.ndim == 1 and operand.name == PADS and value.size == 2 * (RANK - 1):
         begins, ends = value.reshape(2, -1)
-        return np.concatenate([_with(begins, 0, is_front), _with(ends, 0, is_front)])
+        return np.concatenate([_insert_neutral(begins, 0, is_front), _insert_neutral(ends, 0, is_front)])
     if value.ndim == 1 and operand.name in FOR_EACH_AXIS and value.size == RANK - 1:
-        return _with(value, 1, is_front)
+        return _insert_neutral(value, 1, is_front)
     return value
 
 
-def _with(values: Array, neutral: int, is_front: bool) -> Array:
+def _insert_neutral(values: Array, neutral: int, is_front: bool) -> Array:
     return np.insert(values, 0 if is_front else values.size, neutral)

@@ -16,7 +16,7 @@ import numpy as np
 from epcheck.generators import graph
 from epcheck.generators.case import BuiltCase, Case, CaseContext, Sample
 from epcheck.generators.claims import newest_claimed_version
-from epcheck.generators.operator import Operator, built_of, random_source
+from epcheck.generators.operator import Operator, build_case, random_source
 
 SOURCE = "rank_dtypes"
 KIND = "typed"
@@ -45,7 +45,7 @@ def _list_cases(operator: Operator[Any], rank: int) -> Iterator[Case]:
         is_open = operator.gives_fractions and np.dtype(dtypes[0]).kind in "iu"
         if not is_open and dtypes not in {own for _, own in known}:
             name = f"{KIND}_{sample.name}"
-            builder = partial(_built, operator, sample)
+            builder = partial(_build, operator, sample)
             yield Case(
                 operator.name,
                 operator.domain,
@@ -59,8 +59,8 @@ def _list_cases(operator: Operator[Any], rank: int) -> Iterator[Case]:
             )
 
 
-def _built(operator: Operator[Any], sample: Sample, case: Case) -> BuiltCase:
+def _build(operator: Operator[Any], sample: Sample, case: Case) -> BuiltCase:
     dtypes = tuple(np.dtype(name) for name in case.dtype.split("-"))
     node = operator.node(sample, CaseContext(case.since_version, dtypes, random_source(case.id)))
     with np.errstate(all="ignore"):
-        return built_of(operator, node, operator.truth(node), case)
+        return build_case(operator, node, operator.truth(node), case)

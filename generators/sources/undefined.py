@@ -21,7 +21,7 @@ from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.declaration.undefined_sample import Answer, UndefinedSample
 from epcheck.generators.node import Node, Operand
-from epcheck.generators.operator import NotLowered, Operator, built_of
+from epcheck.generators.operator import NotLowered, Operator, build_case
 from epcheck.generators.truth import Output, Outputs, Undefined
 
 SOURCE = "undefined"
@@ -38,7 +38,7 @@ def cases(operator: Operator[Any]) -> Iterator[Case]:
     """A case for each `UndefinedSample` of the operator."""
     for sample in operator.undefined():
         version = sample.version or newest_claimed_version(operator.name, operator.domain)
-        builder, binding = partial(_built, sample, operator), graph.RUNTIME
+        builder, binding = partial(_build, sample, operator), graph.RUNTIME
         yield Case(
             operator.name,
             operator.domain,
@@ -52,7 +52,7 @@ def cases(operator: Operator[Any]) -> Iterator[Case]:
         )
 
 
-def _built(sample: UndefinedSample, operator: Operator[Any], case: Case) -> BuiltCase:
+def _build(sample: UndefinedSample, operator: Operator[Any], case: Case) -> BuiltCase:
     definition = schema.schema(operator.name, case.since_version, operator.domain)
     formals = [formal.name for formal in definition.inputs]
     inputs = tuple(
@@ -61,7 +61,7 @@ def _built(sample: UndefinedSample, operator: Operator[Any], case: Case) -> Buil
     names = tuple(formal.name for formal in definition.outputs)[: len(sample.answers)]
     node = Node(operator.name, operator.domain, case.since_version, inputs, names, dict(sample.attributes))
     outputs = tuple(_output(name, answer, inputs) for name, answer in zip(names, sample.answers, strict=True))
-    return built_of(replace(operator, lower=NOT_LOWERED), node, Outputs(outputs, sample.why), case)
+    return build_case(replace(operator, lower=NOT_LOWERED), node, Outputs(outputs, sample.why), case)
 
 
 def _output(name: str, answer: Answer, inputs: tuple[Operand | None, ...]) -> Output:

@@ -34,9 +34,9 @@ from epcheck.generators.sources import function_bodies, node_tests
 from epcheck.generators.sources.function_bodies import (
     CONSTANT,
     FunctionBodyTest,
+    change_opset,
     function_body_tests,
     read_steps,
-    with_opset,
 )
 from epcheck.generators.sources.node_tests import NodeTest
 from epcheck.generators.truth import Outputs, Selection, Truth
@@ -135,7 +135,7 @@ def convert_node_test(test: NodeTest, operator: Operator[Any] | None, claimed: t
     for version in versions:
         if version == was:
             return Conversion(test, was, why)
-        other = _in_version(test, version)
+        other = _convert_test(test, version)
         reason = other if isinstance(other, str) else _why_not_alike(test, other, operator)
         if not reason and isinstance(other, NodeTest):
             return Conversion(other, was, why)
@@ -143,7 +143,7 @@ def convert_node_test(test: NodeTest, operator: Operator[Any] | None, claimed: t
     return Conversion(test, was, why)
 
 
-def _in_version(test: NodeTest, version: int) -> NodeTest | str:
+def _convert_test(test: NodeTest, version: int) -> NodeTest | str:
     """The test in a version of its operator, or why its schema does not allow that."""
     node = test.node
     definition = schema.schema(node.op_type, version, node.domain)
@@ -211,12 +211,12 @@ def convert_function_body(test: FunctionBodyTest, claims: Claims) -> tuple[Funct
         if versions is None or versions in tried:
             continue
         tried.add(versions)
-        other = with_opset(test, opset)
+        other = change_opset(test, opset)
         reason = "" if versions == own else _why_invalid(other) or _why_changed_body(test, opset)
         if not reason:
             return other, why
         why = why or f"opset {opset}: {reason}"
-    return with_opset(test, test.opset), why
+    return change_opset(test, test.opset), why
 
 
 def _list_versions(test: FunctionBodyTest, opset: int) -> tuple[int, ...] | None:
@@ -280,7 +280,7 @@ def _evaluate_step(step: Step, values: Mapping[str, Array]) -> dict[str, Array] 
         return None
     if not isinstance(truth, Outputs):
         return None
-    return {name: output.value for name, output in graph_truth.named(step, truth).items()}
+    return {name: output.value for name, output in graph_truth.name_outputs(step, truth).items()}
 
 
 def _equal_values(a: Array, b: Array | None) -> bool:

@@ -33,7 +33,7 @@ def write(folder: Path, model: HarvestedModel) -> Kept:
     nodes = {digest(node): node for node in _without(before, model.name)}
     for node in model.nodes:
         name = digest(node)
-        nodes[name] = nodes[name].joined(node) if name in nodes else node
+        nodes[name] = nodes[name].join(node) if name in nodes else node
     lines = [document.encode(node) for node in sorted(nodes.values(), key=_order)]
     others = [line for line in _lines(folder / LEFT_OUT) if json.loads(line).get("model") != model.name]
     atomic_file.write_text(folder / LEFT_OUT, _text([*others, *map(_left_out_line, model.left_out)]))

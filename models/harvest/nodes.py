@@ -167,7 +167,7 @@ def deduplicated(nodes: Iterable[HarvestedNode]) -> list[HarvestedNode]:
     found: dict[str, HarvestedNode] = {}
     for node in nodes:
         name = digest(node)
-        found[name] = found[name].joined(node) if name in found else node
+        found[name] = found[name].join(node) if name in found else node
     return list(found.values())
 
 

@@ -13,7 +13,7 @@ from epcheck.conformance.test_data import model_file
 from epcheck.conformance.workers import heartbeat
 from epcheck.generators import schema
 from epcheck.generators.array import Array
-from epcheck.generators.harvested.value_spread import Spread, is_kept, spread_of
+from epcheck.generators.harvested.value_spread import Spread, is_kept, measure_spread
 from epcheck.generators.sources.harvested import HarvestError
 from epcheck.models.execution.model_outcome import DONE
 from epcheck.models.execution.runner import RunResult
@@ -66,7 +66,7 @@ def known_value(value: Feed) -> KnownValue | None:
     """What is kept of a value; None of one that is no tensor of numbers."""
     if not isinstance(value, np.ndarray) or value.dtype.name not in NUMBERS:
         return None
-    kept = value.copy() if is_kept(value) else spread_of(value)
+    kept = value.copy() if is_kept(value) else measure_spread(value)
     return KnownValue(value.dtype.name, value.shape, kept)
 
 

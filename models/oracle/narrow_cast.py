@@ -33,4 +33,4 @@ def evaluate(node: Node) -> Array | str:
     if name == narrow.E8M0 and not bool((wide > 0).all()):
         return "0, a negative number or NaN is cast to float8e8m0, which the page leaves open"
     with np.errstate(all="ignore"):
-        return narrow.rounded(wide, name, node).astype(dtype)
+        return narrow.round_values(wide, name, node).astype(dtype)

@@ -50,7 +50,7 @@ def test_a_fault_at_one_size_is_seen_at_each_border(operator: str) -> None:
 
 def test_special_values_stand_first_and_after_the_last_vector() -> None:
     for width in borders.WIDTHS:
-        values = borders.with_tail(np.ones(borders.tail_shape(width), np.float32), np.array([np.nan, np.inf], "f4"))
+        values = borders.add_tail(np.ones(borders.tail_shape(width), np.float32), np.array([np.nan, np.inf], "f4"))
         special = np.flatnonzero(~np.isfinite(values)).tolist()
         assert special == [0, 2 * width, 2 * width + 1, 2 * width + 2]
         assert values.size // width == 2
@@ -58,7 +58,7 @@ def test_special_values_stand_first_and_after_the_last_vector() -> None:
 
 def test_the_widths_end_with_other_values() -> None:
     kinds = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0], np.float32)
-    lasts = [borders.with_tail(np.ones(borders.tail_shape(width), np.float32), kinds)[-1] for width in borders.WIDTHS]
+    lasts = [borders.add_tail(np.ones(borders.tail_shape(width), np.float32), kinds)[-1] for width in borders.WIDTHS]
     assert len({str(value) for value in lasts}) >= 2
 
 

@@ -74,7 +74,7 @@ def test_another_name_makes_the_same_nodes(key: str, monkeypatch: pytest.MonkeyP
         assert {name: value.tobytes() for name, value in built.feeds.items()} == {
             name: value.tobytes() for name, value in again.feeds.items()
         }, case.id
-    assert learned.shown_by(operator) == learned.shown_by(rename_samples(operator))
+    assert learned.summarize_samples(operator) == learned.summarize_samples(rename_samples(operator))
 
 
 def test_a_refused_sample_states_it_and_its_name_follows() -> None:

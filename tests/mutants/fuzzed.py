@@ -79,7 +79,7 @@ def small(mutant: Mutant, drawn: Drawn, until: float) -> Drawn:
     better: Drawn | None = drawn
     while better is not None and time.process_time() < until:
         drawn = better
-        smaller = (drawing.with_node(drawn, node) for node in reduction.smaller(drawn.node))
+        smaller = (drawing.replace_node(drawn, node) for node in reduction.smaller(drawn.node))
         better = next((found for found in smaller if found is not None and tells(mutant, found)), None)
     return drawn
 

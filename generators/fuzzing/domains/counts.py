@@ -26,14 +26,14 @@ def grid(node: Node) -> str:
     return "one pixel has both corners" if aligned and 1 in spatial else ""
 
 
-def quantized(node: Node) -> str:
+def check_blocks(node: Node) -> str:
     """QuantizeLinear, DequantizeLinear: blocks have a scale each, and a scalar is the scale of all elements."""
     scale = node.inputs[1] if len(node.inputs) > 1 else None
     is_single = scale is not None and not scale.value.ndim
     return "one scale for all elements, and a size of blocks" if is_single and node.integer("block_size", 0) else ""
 
 
-def split(node: Node) -> str:
+def check_split(node: Node) -> str:
     """Split: the last chunk is smaller, and the page does not say which others are where it would have less than
     nothing."""
     count, x = node.integer("num_outputs", 0), node.inputs[0]
@@ -61,7 +61,7 @@ def grams(node: Node) -> str:
     return "no n-grams of the greatest length" if longest > len(counts) else ""
 
 
-def narrow(node: Node) -> str:
+def check_widths(node: Node) -> str:
     """MatMulNBits: widths and blocks that the page does not list."""
     block = node.integer("block_size", LEAST_BLOCK)
     if block < LEAST_BLOCK or block & (block - 1):
@@ -70,7 +70,7 @@ def narrow(node: Node) -> str:
     return "" if bits in BITS else f"levels of {bits} bits"
 
 
-def cached(node: Node) -> str:
+def check_caches(node: Node) -> str:
     """com.microsoft::RotaryEmbedding: the caches have max_sequence_length rows, so a sequence is no longer."""
     x, cache = node.inputs[0], node.value("cos_cache")
     if not node.domain or x is None or cache is None or x.value.ndim not in (3, 4):
@@ -79,7 +79,7 @@ def cached(node: Node) -> str:
     return "the sequence is longer than the caches" if sequence > cache.shape[0] else ""
 
 
-def activated(node: Node) -> str:
+def check_activation(node: Node) -> str:
     """FusedMatMulActivation: the axis of its Softmax has no default that its page says; in matrices it is the last one
     to all."""
     ranks = {operand.value.ndim for operand in node.inputs if operand is not None}
@@ -88,7 +88,7 @@ def activated(node: Node) -> str:
     )
 
 
-def tied(node: Node) -> str:
+def check_zero_points(node: Node) -> str:
     """com.microsoft::QLinear*: whether the zero point is added before or after rounding no page says. Ties tell, where
     it is odd; without a rounded scale there may be some."""
     operands = [operand for operand in node.inputs if operand is not None]

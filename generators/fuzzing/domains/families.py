@@ -21,10 +21,10 @@ EXACT = 2.0**53
 def why_open(node: Node) -> str:
     """Why the page of the operator leaves the node open, in words; empty where it does not."""
     rule = RULES.get(node.op_type) or RULES.get(node.op_type.removeprefix(FUSED))
-    return (rule(node) if rule else "") or _fused(node)
+    return (rule(node) if rule else "") or _check_fused(node)
 
 
-def _fused(node: Node) -> str:
+def _check_fused(node: Node) -> str:
     """Operators with a fused activation: its version is the one that graphs have; the fusion knows no other."""
     name = node.text("fused_activation", "")
     version = node.integer("fused_activation_since_version", 0)
@@ -56,7 +56,7 @@ def _attention(node: Node) -> str:
     """Attention: inputs of rank 3 need the numbers of heads; a mask has one of the listed shapes."""
     q = node.inputs[0]
     needed = {"q_num_heads", "kv_num_heads"}
-    if node.domain and (reason := places.masked(node)):
+    if node.domain and (reason := places.check_mask(node)):
         return reason
     if node.domain == "" and q is not None and q.value.ndim == 3 and not needed <= node.attributes.keys():
         return "3-D inputs need q_num_heads and kv_num_heads"
@@ -76,7 +76,7 @@ def _lengths(node: Node) -> str:
     return "a sequence has no steps" if lengths is not None and bool((lengths < 1).any()) else ""
 
 
-def _cropped(node: Node) -> str:
+def _check_crop(node: Node) -> str:
     """Crop: borders that leave nothing."""
     x, border = node.inputs[0], node.integers("border", ())
     if x is None or len(border) != 4 or x.value.ndim != 4:
@@ -112,7 +112,7 @@ def _epsilon(node: Node) -> str:
     return "the epsilon is 0" if "epsilon" in node.attributes and node.number("epsilon", 1e-5) == 0 else ""
 
 
-def _quantized(node: Node) -> str:
+def _check_scales(node: Node) -> str:
     """QLinear*: the pages say scalar; whether a list of one is one is left open."""
     for operand in node.inputs:
         if operand is not None and operand.name.endswith(("_scale", "_zero_point")) and operand.value.ndim:
@@ -120,7 +120,7 @@ def _quantized(node: Node) -> str:
     return ""
 
 
-def _normalized(node: Node) -> str:
+def _check_normalization(node: Node) -> str:
     """LayerNormalization and its like: Scale and B are broadcast to X, X is not broadcast to them."""
     x = node.inputs[0]
     for operand in node.inputs[1:]:
@@ -132,7 +132,7 @@ def _normalized(node: Node) -> str:
     return ""
 
 
-def _skipped(node: Node) -> str:
+def _check_skip(node: Node) -> str:
     """SkipLayerNormalization: skip has the shape of input, or that of one batch of it, where it has batches."""
     x, skip = node.inputs[0], node.value("skip")
     if x is None or skip is None or skip.shape == x.value.shape:
@@ -188,7 +188,7 @@ def _pad(node: Node) -> str:
     return "more is reflected than there is" if beyond else ""
 
 
-def _reduced(node: Node) -> str:
+def _check_reduction(node: Node) -> str:
     """ReduceMean, ReduceL2 and the logarithms of integers: how a fraction is rounded is said nowhere."""
     x = node.inputs[0]
     if x is None or x.value.dtype.kind not in "iu" or not x.value.size:
@@ -228,7 +228,7 @@ def _windows(node: Node) -> str:
     return ""
 
 
-def _divided(node: Node) -> str:
+def _check_division(node: Node) -> str:
     """Div, Mod: integers divided by 0 are undefined."""
     divisor = node.inputs[1] if len(node.inputs) > 1 else None
     if divisor is not None and divisor.value.dtype.kind in "iu" and bool((divisor.value == 0).any()):
@@ -243,7 +243,7 @@ def _optional(node: Node) -> str:
     return "" if made else "the optional is empty"
 
 
-def _grouped(node: Node) -> str:
+def _check_grouped(node: Node) -> str:
     """GroupQueryAttention: the kernels state limits that the page does not have: heads of a multiple of 16, and one
     batch where several tokens follow a past."""
     query, past = node.inputs[0], node.value("past_key")
@@ -254,7 +254,7 @@ def _grouped(node: Node) -> str:
     return "several tokens of several batches follow a past" if past is not None and batch > 1 < sequence else ""
 
 
-def _random(node: Node) -> str:
+def _check_random(node: Node) -> str:
     """Dropout in training draws at random, unless its ratio is 0."""
     training = node.value("training_mode")
     ratio = node.value("ratio")
@@ -266,33 +266,33 @@ def _random(node: Node) -> str:
 
 
 RULES: Mapping[str, Callable[[Node], str]] = {
-    "RotaryEmbedding": lambda node: _rotary(node) or _head(node) or counts.cached(node),
+    "RotaryEmbedding": lambda node: _rotary(node) or _head(node) or counts.check_caches(node),
     "MeanVarianceNormalization": lambda node: _axes(node) or _constant(node),
     "Pad": _pad,
-    **dict.fromkeys(("ReduceMean", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp"), _reduced),
+    **dict.fromkeys(("ReduceMean", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp"), _check_reduction),
     "Attention": _attention,
     "RNN": _recurrent,
     "GRU": _recurrent,
     "LSTM": _recurrent,
-    "Dropout": _random,
+    "Dropout": _check_random,
     "Shrink": _shrunk,
     "DFT": _inverse,
     **dict.fromkeys(("GroupNormalization", "GroupNorm", "InstanceNormalization", "BatchNormalization"), _epsilon),
     "ReverseSequence": _lengths,
-    "Crop": _cropped,
-    "MaxUnpool": places.unpooled,
-    "RoiAlign": places.aligned,
-    "GridSample": places.sampled,
-    "Clip": places.clipped,
-    "MultiHeadAttention": places.biased,
+    "Crop": _check_crop,
+    "MaxUnpool": places.check_max_unpool,
+    "RoiAlign": places.check_roi_align,
+    "GridSample": places.check_grid_sample,
+    "Clip": places.check_clip,
+    "MultiHeadAttention": places.check_bias,
     "DynamicQuantizeMatMul": _matrices,
     **dict.fromkeys(("ReduceMax", "ReduceMin", "Max", "Min", "GlobalMaxPool", "MaxRoiPool"), _zeros),
-    **dict.fromkeys(("LayerNormalization", "SimplifiedLayerNormalization", "RMSNormalization"), _normalized),
-    **dict.fromkeys(("SkipLayerNormalization", "SkipSimplifiedLayerNormalization"), _skipped),
-    "Div": _divided,
-    "Mod": _divided,
+    **dict.fromkeys(("LayerNormalization", "SimplifiedLayerNormalization", "RMSNormalization"), _check_normalization),
+    **dict.fromkeys(("SkipLayerNormalization", "SkipSimplifiedLayerNormalization"), _check_skip),
+    "Div": _check_division,
+    "Mod": _check_division,
     "OptionalGetElement": _optional,
-    "GroupQueryAttention": _grouped,
+    "GroupQueryAttention": _check_grouped,
     **dict.fromkeys(
         (
             "Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "FusedConv", "NhwcConv", "AveragePool", "MaxPool",
@@ -301,16 +301,16 @@ RULES: Mapping[str, Callable[[Node], str]] = {
         _windows,
     ),
     "MaxPool": lambda node: _windows(node) or _zeros(node),
-    **dict.fromkeys(("QLinearAdd", "QLinearMul"), lambda node: _quantized(node) or counts.tied(node)),
-    **dict.fromkeys(("QLinearGlobalAveragePool", "QLinearConcat"), counts.tied),
-    "QLinearAveragePool": lambda node: _windows(node) or counts.tied(node),
+    **dict.fromkeys(("QLinearAdd", "QLinearMul"), lambda node: _check_scales(node) or counts.check_zero_points(node)),
+    **dict.fromkeys(("QLinearGlobalAveragePool", "QLinearConcat"), counts.check_zero_points),
+    "QLinearAveragePool": lambda node: _windows(node) or counts.check_zero_points(node),
     "AffineGrid": counts.grid,
-    "QuantizeLinear": lambda node: counts.quantized(node) or places.quantized(node),
-    "DequantizeLinear": counts.quantized,
-    "Split": counts.split,
+    "QuantizeLinear": lambda node: counts.check_blocks(node) or places.check_float8(node),
+    "DequantizeLinear": counts.check_blocks,
+    "Split": counts.check_split,
     "OneHot": counts.hot,
-    "FusedMatMulActivation": counts.activated,
+    "FusedMatMulActivation": counts.check_activation,
     "TfIdfVectorizer": counts.grams,
-    "MatMulNBits": counts.narrow,
+    "MatMulNBits": counts.check_widths,
 }  # fmt: skip
 """Operator -> why its page leaves a node open."""

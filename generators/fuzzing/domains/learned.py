@@ -52,7 +52,7 @@ class Shown:
 
 def why_open(operator: Operator[Any], node: Node) -> str:
     """What the node has that no sample of the operator has, in words; empty where there is nothing."""
-    shown = shown_by(operator)
+    shown = summarize_samples(operator)
     for name, value in node.attributes.items():
         if reason := _attribute(shown, name, value):
             return reason
@@ -100,7 +100,7 @@ def _operand(shown: Shown, operand: Operand, domain: str) -> str:
 
 
 @lru_cache(maxsize=512)
-def shown_by(operator: Operator[Any]) -> Shown:
+def summarize_samples(operator: Operator[Any]) -> Shown:
     """What the samples of the operator show; those that must be refused show nothing."""
     attributes: dict[str, list[Any]] = {}
     operands: list[Operand] = []
@@ -110,7 +110,7 @@ def shown_by(operator: Operator[Any]) -> Shown:
         operands += [operand for operand in node.inputs if operand is not None]
     numbers = {n: v for n, v in attributes.items() if all(isinstance(x, int | float) for x in v)}
     lists = {n: v for n, v in attributes.items() if all(isinstance(x, tuple) for x in v)}
-    named = _named_whole(operator)
+    named = _list_whole_inputs(operator)
     whole = [o for o in operands if o.parameter and o.name in named and o.value.dtype.kind == "i" and o.value.size]
     return Shown(
         flags=frozenset(n for n, v in numbers.items() if all(isinstance(x, int) and x in FLAG for x in v)),
@@ -123,8 +123,8 @@ def shown_by(operator: Operator[Any]) -> Shown:
         above_0=frozenset(o.name for o in operands if o.value.dtype.kind == "f")
         - frozenset(o.name for o in operands if not _is_above_0(o.value)),
         unordinary=frozenset((o.name, what) for o in operands for what in _unordinary(o.value)),
-        zero_lists=frozenset(n for n, v in lists.items() if _least(v) <= 0),
-        negative_lists=frozenset(n for n, v in lists.items() if _least(v) < 0),
+        zero_lists=frozenset(n for n, v in lists.items() if _find_least(v) <= 0),
+        negative_lists=frozenset(n for n, v in lists.items() if _find_least(v) < 0),
         empty_lists=frozenset(n for n, v in lists.items() if not all(v)),
         counted=frozenset(o.name for o in whole) - frozenset(o.name for o in whole if int(o.value.min()) <= 0),
         counted_from_0=frozenset(o.name for o in whole) - frozenset(o.name for o in whole if int(o.value.min()) < 0),
@@ -154,14 +154,14 @@ def _node(operator: Operator[Any], sample: Any, version: int) -> Node | None:
     return None
 
 
-def _named_whole(operator: Operator[Any]) -> frozenset[str]:
+def _list_whole_inputs(operator: Operator[Any]) -> frozenset[str]:
     """The inputs that are 32- or 64-bit integers whatever the data is."""
     version = schema.since_versions(operator.name, operator.domain)[-1]
     definition = schema.schema(operator.name, version, operator.domain)
     return frozenset(formal.name for formal in definition.inputs if formal.types <= WHOLE)
 
 
-def _least(lists: list[Any]) -> int:
+def _find_least(lists: list[Any]) -> int:
     """The least integer in all of them; 1 where there is none."""
     return min((i for each in lists for i in each if isinstance(i, int)), default=1)
 

@@ -19,7 +19,7 @@ NEAR = 8.0
 """Units of the grid's dtype, times a location, within which rounding may move it over a threshold."""
 
 
-def sampled(node: Node) -> str:
+def check_grid_sample(node: Node) -> str:
     """GridSample, nearest: a location between two elements, which rounding moves to one or the other."""
     x, grid = node.inputs[0], node.value("grid")
     if x is None or grid is None or node.text("mode", "linear") != "nearest" or grid.dtype.kind != "f":
@@ -35,7 +35,7 @@ def sampled(node: Node) -> str:
     return "a location is half-way between two elements" if bool(near.any()) else ""
 
 
-def unpooled(node: Node) -> str:
+def check_max_unpool(node: Node) -> str:
     """MaxUnpool: two values at one place; an output_shape that is none of X's batch and channels, or one in which the
     indices may count in two ways."""
     places, x, wanted = node.value("I"), node.inputs[0], node.value("output_shape")
@@ -52,7 +52,7 @@ def unpooled(node: Node) -> str:
     return "indices may count in output_shape or in the inferred shape" if sizes[3:] != inferred[3:] else ""
 
 
-def quantized(node: Node) -> str:
+def check_float8(node: Node) -> str:
     """QuantizeLinear to 8-bit floating point: a quotient that the rounding of float32 moves over the middle between two
     values of the type."""
     x, scale, zero = node.inputs[0], node.value("y_scale"), node.value("y_zero_point")
@@ -60,11 +60,11 @@ def quantized(node: Node) -> str:
         return ""
     with np.errstate(all="ignore"):
         exact = x.value.astype(np.float64) / float(scale.reshape(-1)[0])
-        low, high = (narrow.rounded(exact * (1 + sign * ROUNDED), zero.dtype.name, node) for sign in (-1, 1))
+        low, high = (narrow.round_values(exact * (1 + sign * ROUNDED), zero.dtype.name, node) for sign in (-1, 1))
     return "" if np.array_equal(low, high, equal_nan=True) else "a quotient is beside the middle between two values"
 
 
-def clipped(node: Node) -> str:
+def check_clip(node: Node) -> str:
     """Clip: before version 13 no page says what a minimum above the maximum gives."""
     if node.since_version >= CLIP_BY_PAGE:
         return ""
@@ -76,7 +76,7 @@ def clipped(node: Node) -> str:
     return "the minimum is above the maximum" if low > high else ""
 
 
-def biased(node: Node) -> str:
+def check_bias(node: Node) -> str:
     """MultiHeadAttention: whether the bias is added to keys and values that are given in four dimensions, which come
     from elsewhere than the input projection, the page does not say."""
     key = node.value("key")
@@ -84,7 +84,7 @@ def biased(node: Node) -> str:
     return "a bias beside keys of four dimensions" if is_of_heads and node.value("bias") is not None else ""
 
 
-def aligned(node: Node) -> str:
+def check_roi_align(node: Node) -> str:
     """RoiAlign: the page is silent of what lies beyond the image, and of a region without extent."""
     x, rois = node.inputs[0], node.value("rois")
     if x is None or rois is None or rois.ndim != 2 or rois.shape[1] != 4 or x.value.ndim != 4 or not rois.size:
@@ -97,7 +97,7 @@ def aligned(node: Node) -> str:
     return "a region reaches beyond the image" if bool(((starts < 0) | (ends > (width, height))).any()) else ""
 
 
-def masked(node: Node) -> str:
+def check_mask(node: Node) -> str:
     """com.microsoft::Attention: the shapes of a mask that ContribOperators.md lists begin with the batch."""
     mask, x = node.value("mask_index"), node.inputs[0]
     if mask is None or x is None or mask.ndim < 2:

@@ -16,7 +16,7 @@ from epcheck.generators.claims import Claims
 from epcheck.generators.fuzzing import oracle
 from epcheck.generators.fuzzing.drawing import Drawn, Source
 from epcheck.generators.fuzzing.graphs import graph_truth
-from epcheck.generators.graphs.graph_truth import is_moderate, named
+from epcheck.generators.graphs.graph_truth import is_moderate, name_outputs
 from epcheck.generators.graphs.node_graph import OPSET, NodeGraph, Step
 from epcheck.generators.node import Operand
 from epcheck.generators.truth import Output, Outputs
@@ -105,7 +105,7 @@ class Composer:
         if len(growing.steps) < 2:
             return None
         outputs, seed = self._outputs(growing), random.getrandbits(32)
-        graph = graph_truth.judged(growing.steps, growing.sources, outputs, seed, growing.known)
+        graph = graph_truth.judge_graph(growing.steps, growing.sources, outputs, seed, growing.known)
         return graph if isinstance(graph, NodeGraph) else None
 
     def _grow(self, growing: _Growing) -> None:
@@ -134,7 +134,7 @@ class Composer:
             elif base is not None and place == 0:
                 names.append(base)
             else:
-                name = self._other(growing, operand)
+                name = self._find_other(growing, operand)
                 if name is None:
                     name = f"s{number}_{operand.name}"
                     entering.append(replace(operand, name=name, parameter=self._is_initializer(operand)))
@@ -145,7 +145,7 @@ class Composer:
         truth = oracle.judge(template.operator, step.reading(values))
         if not isinstance(truth, Outputs) or not self._is_worth(truth):
             return False
-        made = named(step, truth)
+        made = name_outputs(step, truth)
         values |= {name: output.value for name, output in made.items()}
         growing.known |= made
         growing.steps.append(replace(step, node=step.reading(values)))
@@ -157,7 +157,7 @@ class Composer:
     def _is_worth(self, truth: Outputs) -> bool:
         return all(0 < o.value.size <= MOST_ELEMENTS and is_moderate(o) for o in truth.outputs)
 
-    def _other(self, growing: _Growing, operand: Operand) -> str | None:
+    def _find_other(self, growing: _Growing, operand: Operand) -> str | None:
         """A value of the graph for a further input, where one has its dtype and shape: what a node made, or an
         initializer that another node reads, too."""
         if self._random.random() < 0.5:

@@ -24,7 +24,7 @@ def case_of(graph: NodeGraph) -> Case:
         schema.dtype_name(value.dtype),
         f"{PREFIX}graph_{_digest(graph)}",
         graphs.RUNTIME,
-        partial(_built, graph),
+        partial(_build, graph),
     )
 
 
@@ -37,6 +37,6 @@ def _digest(graph: NodeGraph) -> str:
     return found.hexdigest()[:12]
 
 
-def _built(graph: NodeGraph, case: Case) -> BuiltCase:
+def _build(graph: NodeGraph, case: Case) -> BuiltCase:
     feeds = {operand.name: operand.value for operand in graph.sources if not operand.parameter}
     return BuiltCase(case, as_node(graph), graph.opset, model(graph), feeds, graph.truth, {}, None)

@@ -46,7 +46,7 @@ def decode(line: str) -> NodeGraph | Open:
             for step in fields["steps"]
         ]
         sources = [operand for operand in outer.inputs if operand is not None]
-        return graph_truth.judged(steps, sources, outer.outputs)
+        return graph_truth.judge_graph(steps, sources, outer.outputs)
     except DocumentError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:

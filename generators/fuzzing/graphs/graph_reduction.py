@@ -24,7 +24,7 @@ def smaller(graph: NodeGraph) -> Iterator[NodeGraph]:
         read = {name for step in live for name in step.inputs if name}
         kept = [operand for operand in sources if operand.name in read]
         if live:
-            found = graph_truth.judged(live, kept, outputs)
+            found = graph_truth.judge_graph(live, kept, outputs)
             if isinstance(found, NodeGraph) and measure(found) < size:
                 yield found
 
@@ -38,9 +38,9 @@ def _steps(graph: NodeGraph) -> Iterator[_Parts]:
         if len(graph.outputs) > 1:
             yield graph.steps, graph.sources, [name]
     for index in reversed(range(len(graph.steps))):  # what a node makes enters the graph instead
-        yield _fed(graph, {index})
+        yield _feed_left_out(graph, {index})
     for count in range(1, len(graph.steps)):  # all but the last nodes
-        yield _fed(graph, set(range(count)))
+        yield _feed_left_out(graph, set(range(count)))
     for index, step in enumerate(graph.steps):  # the outputs end before a node
         before = [name for name in step.inputs if name and any(name in other.outputs for other in graph.steps[:index])]
         if before and step.outputs[0] in graph.outputs:
@@ -50,7 +50,7 @@ def _steps(graph: NodeGraph) -> Iterator[_Parts]:
             yield graph.steps, graph.sources, [other for other in graph.outputs if other != name]
 
 
-def _fed(graph: NodeGraph, left_out: set[int]) -> _Parts:
+def _feed_left_out(graph: NodeGraph, left_out: set[int]) -> _Parts:
     """Without these nodes; what they make enters the graph."""
     made = [name for index in sorted(left_out) for name in graph.steps[index].outputs if name]
     steps = [step for index, step in enumerate(graph.steps) if index not in left_out]

@@ -12,15 +12,15 @@ from epcheck.generators.node import Node, Operand
 from epcheck.generators.truth import Open, Output, Truth
 
 
-def judged(
+def judge_graph(
     steps: Sequence[Step],
     sources: Sequence[Operand],
     outputs: Sequence[str],
     seed: int = 0,
     known: Mapping[str, Output] | None = None,
 ) -> NodeGraph | Open:
-    """The graph with its truth, or why it is open. known: as in `graphs.graph_truth.judged`."""
-    return graph_truth.judged(_judge, steps, sources, outputs, seed, known, _judge_moved)
+    """The graph with its truth, or why it is open. known: as in `graphs.graph_truth.judge_graph`."""
+    return graph_truth.judge_graph(_judge, steps, sources, outputs, seed, known, _judge_moved)
 
 
 def _judge(key: str, node: Node) -> Truth | Open:

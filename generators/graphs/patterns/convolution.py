@@ -34,23 +34,23 @@ def _conv(sketch: Sketch, channels: int = 3, bias: bool = True, **attributes: An
     return sketch.node("Conv", *inputs, *([sketch.weight(channels)] if bias else []), **attributes)
 
 
-def _activated(operator: str, attributes: dict[str, Any], bias: bool, sketch: Sketch) -> None:
+def _activation(operator: str, attributes: dict[str, Any], bias: bool, sketch: Sketch) -> None:
     sketch.leave(sketch.node(operator, _conv(sketch, bias=bias), **attributes))
 
 
-def _clipped(low: float | None, high: float | None, is_input: bool, sketch: Sketch) -> None:
+def _clip(low: float | None, high: float | None, is_input: bool, sketch: Sketch) -> None:
     value = _conv(sketch)
     give = sketch.feed if is_input else sketch.constant
     sketch.leave(sketch.node("Clip", value, *(None if end is None else give(end) for end in (low, high))))
 
 
-def _with(operator: str, shape: tuple[int, ...], first: bool, sketch: Sketch) -> None:
+def _binary(operator: str, shape: tuple[int, ...], first: bool, sketch: Sketch) -> None:
     """Conv and a binary operator with an initializer of a shape."""
     value, other = _conv(sketch), sketch.weight(*shape, low=0.5, high=1.5)
     sketch.leave(sketch.node(operator, *((value, other) if first else (other, value))))
 
 
-def _added(sketch: Sketch, activation: str = "Relu") -> None:
+def _addition(sketch: Sketch, activation: str = "Relu") -> None:
     """The sum of two convolutions, and an activation: what resnets have."""
     left, right = _conv(sketch), _conv(sketch)
     sketch.leave(sketch.node(activation, sketch.node("Add", left, right)))
@@ -62,7 +62,7 @@ def _residual(sketch: Sketch) -> None:
     sketch.leave(sketch.node("Relu", sketch.node("Add", value, x)))
 
 
-def _normalized(activation: str, bias: bool, sketch: Sketch) -> None:
+def _normalization(activation: str, bias: bool, sketch: Sketch) -> None:
     value = sketch.node(
         "BatchNormalization", _conv(sketch, bias=bias), sketch.weight(3, low=0.5, high=1.5), sketch.weight(3),
         sketch.weight(3), sketch.weight(3, low=0.5, high=1.5), epsilon=0.001,
@@ -70,7 +70,7 @@ def _normalized(activation: str, bias: bool, sketch: Sketch) -> None:
     sketch.leave(sketch.node(activation, value) if activation else value)
 
 
-def _padded(mode: str, pads: tuple[int, ...], value: float, operator: str, sketch: Sketch) -> None:
+def _pad(mode: str, pads: tuple[int, ...], value: float, operator: str, sketch: Sketch) -> None:
     """Pad before an operator with a window, whose own pads it may become."""
     inputs = [sketch.input(1, 2, 5, 5), sketch.constant(pads, "int64")]
     if mode == "constant":
@@ -83,14 +83,14 @@ def _padded(mode: str, pads: tuple[int, ...], value: float, operator: str, sketc
         sketch.leave(sketch.node(operator, padded, kernel_shape=[3, 3], pads=[1, 0, 0, 1], **counts))
 
 
-def _read_twice(operator: str, sketch: Sketch) -> None:
+def _second_reader(operator: str, sketch: Sketch) -> None:
     """The convolution's result has a second reader, or leaves the graph: it may not be fused away."""
     value = _conv(sketch)
     other = sketch.node("Neg", value)
     sketch.leave(sketch.node(operator, value), other)
 
 
-def _left_too(operator: str, sketch: Sketch) -> None:
+def _leaving_value(operator: str, sketch: Sketch) -> None:
     value = _conv(sketch)
     sketch.leave(sketch.node(operator, value), value)
 
@@ -99,7 +99,7 @@ def _kind(attributes: dict[str, Any], activation: str, sketch: Sketch) -> None:
     sketch.leave(sketch.node(activation, _conv(sketch, channels=4, **attributes)))
 
 
-def _transposed(activation: str, sketch: Sketch) -> None:
+def _transpose(activation: str, sketch: Sketch) -> None:
     value = sketch.node("ConvTranspose", sketch.input(1, 2, 4, 4), sketch.weight(2, 3, 3, 3), strides=[2, 2])
     sketch.leave(sketch.node(activation, value))
 
@@ -120,51 +120,51 @@ def samples() -> Samples:
     """The graphs around a convolution."""
     for operator, attributes in ACTIVATIONS.items():
         name = operator.lower()
-        yield GraphSample("fusion", f"conv_{name}", partial(_activated, operator, attributes, True))
-        yield GraphSample("fusion", f"conv_without_bias_{name}", partial(_activated, operator, attributes, False))
+        yield GraphSample("fusion", f"conv_{name}", partial(_activation, operator, attributes, True))
+        yield GraphSample("fusion", f"conv_without_bias_{name}", partial(_activation, operator, attributes, False))
     for name, low, high in (
         ("clip", -0.5, 0.75),
         ("clip_relu6", 0.0, 6.0),
         ("clip_low", 0.25, None),
         ("clip_high", None, -0.25),
     ):
-        yield GraphSample("fusion", f"conv_{name}", partial(_clipped, low, high, False))
-    yield GraphSample("apart", "conv_clip_by_inputs", partial(_clipped, -0.5, 0.75, True))
+        yield GraphSample("fusion", f"conv_{name}", partial(_clip, low, high, False))
+    yield GraphSample("apart", "conv_clip_by_inputs", partial(_clip, -0.5, 0.75, True))
     for operator in ("Add", "Mul", "Sub", "Div"):
         name = operator.lower()
-        yield GraphSample("fusion", f"conv_{name}_channels", partial(_with, operator, (3, 1, 1), True))
-        yield GraphSample("fusion", f"conv_{name}_channels_of_rank_4", partial(_with, operator, (1, 3, 1, 1), True))
-        yield GraphSample("fusion", f"{name}_channels_conv", partial(_with, operator, (1, 3, 1, 1), False))
-        yield GraphSample("apart", f"conv_{name}_columns", partial(_with, operator, (3,), True))
-        yield GraphSample("apart", f"conv_{name}_rows", partial(_with, operator, (3, 1), True))
-        yield GraphSample("apart", f"conv_{name}_batch", partial(_with, operator, (2, 3, 1, 1), True))
-        yield GraphSample("apart", f"conv_{name}_scalar", partial(_with, operator, (), True))
-    yield GraphSample("fusion", "conv_add_conv_relu", _added)
-    yield GraphSample("fusion", "conv_add_conv_leakyrelu", partial(_added, activation="LeakyRelu"))
+        yield GraphSample("fusion", f"conv_{name}_channels", partial(_binary, operator, (3, 1, 1), True))
+        yield GraphSample("fusion", f"conv_{name}_channels_of_rank_4", partial(_binary, operator, (1, 3, 1, 1), True))
+        yield GraphSample("fusion", f"{name}_channels_conv", partial(_binary, operator, (1, 3, 1, 1), False))
+        yield GraphSample("apart", f"conv_{name}_columns", partial(_binary, operator, (3,), True))
+        yield GraphSample("apart", f"conv_{name}_rows", partial(_binary, operator, (3, 1), True))
+        yield GraphSample("apart", f"conv_{name}_batch", partial(_binary, operator, (2, 3, 1, 1), True))
+        yield GraphSample("apart", f"conv_{name}_scalar", partial(_binary, operator, (), True))
+    yield GraphSample("fusion", "conv_add_conv_relu", _addition)
+    yield GraphSample("fusion", "conv_add_conv_leakyrelu", partial(_addition, activation="LeakyRelu"))
     yield GraphSample("fusion", "conv_add_input_relu", _residual)
     for activation in ("", "Relu", "Sigmoid"):
         name = f"_{activation.lower()}" if activation else ""
-        yield GraphSample("fusion", f"conv_batchnormalization{name}", partial(_normalized, activation, True))
+        yield GraphSample("fusion", f"conv_batchnormalization{name}", partial(_normalization, activation, True))
         yield GraphSample(
-            "fusion", f"conv_without_bias_batchnormalization{name}", partial(_normalized, activation, False)
+            "fusion", f"conv_without_bias_batchnormalization{name}", partial(_normalization, activation, False)
         )
     even, first, channel = (0, 0, 1, 1, 0, 0, 1, 1), (0, 0, 1, 0, 0, 0, 0, 2), (0, 1, 0, 0, 0, 0, 0, 0)
     for operator in ("Conv", "MaxPool", "AveragePool"):
         name = operator.lower()
-        yield GraphSample("fusion", f"pad_{name}", partial(_padded, "constant", even, 0.0, operator))
-        yield GraphSample("fusion", f"pad_unevenly_{name}", partial(_padded, "constant", first, 0.0, operator))
-        yield GraphSample("apart", f"pad_by_1_5_{name}", partial(_padded, "constant", even, 1.5, operator))
-        yield GraphSample("apart", f"pad_by_minus_1_5_{name}", partial(_padded, "constant", even, -1.5, operator))
-        yield GraphSample("apart", f"pad_reflected_{name}", partial(_padded, "reflect", even, 0.0, operator))
-        yield GraphSample("apart", f"pad_edge_{name}", partial(_padded, "edge", even, 0.0, operator))
+        yield GraphSample("fusion", f"pad_{name}", partial(_pad, "constant", even, 0.0, operator))
+        yield GraphSample("fusion", f"pad_unevenly_{name}", partial(_pad, "constant", first, 0.0, operator))
+        yield GraphSample("apart", f"pad_by_1_5_{name}", partial(_pad, "constant", even, 1.5, operator))
+        yield GraphSample("apart", f"pad_by_minus_1_5_{name}", partial(_pad, "constant", even, -1.5, operator))
+        yield GraphSample("apart", f"pad_reflected_{name}", partial(_pad, "reflect", even, 0.0, operator))
+        yield GraphSample("apart", f"pad_edge_{name}", partial(_pad, "edge", even, 0.0, operator))
         yield GraphSample(
-            "apart", f"pad_cropped_{name}", partial(_padded, "constant", (0, 0, -1, 0, 0, 0, 1, 1), 0.0, operator)
+            "apart", f"pad_cropped_{name}", partial(_pad, "constant", (0, 0, -1, 0, 0, 0, 1, 1), 0.0, operator)
         )
-    yield GraphSample("apart", "pad_channels_maxpool", partial(_padded, "constant", channel, 0.0, "MaxPool"))
+    yield GraphSample("apart", "pad_channels_maxpool", partial(_pad, "constant", channel, 0.0, "MaxPool"))
     for operator in ("Relu", "Sigmoid", "Tanh"):
-        yield GraphSample("apart", f"conv_read_twice_{operator.lower()}", partial(_read_twice, operator))
-        yield GraphSample("apart", f"conv_leaves_{operator.lower()}", partial(_left_too, operator))
-        yield GraphSample("fusion", f"convtranspose_{operator.lower()}", partial(_transposed, operator))
+        yield GraphSample("apart", f"conv_read_twice_{operator.lower()}", partial(_second_reader, operator))
+        yield GraphSample("apart", f"conv_leaves_{operator.lower()}", partial(_leaving_value, operator))
+        yield GraphSample("fusion", f"convtranspose_{operator.lower()}", partial(_transpose, operator))
         yield GraphSample("fusion", f"conv_of_one_dimension_{operator.lower()}", partial(_one_dimension, operator))
     kinds: dict[str, dict[str, Any]] = {
         "grouped": {"group": 2}, "strided": {"strides": [2, 2]}, "same_upper": {"auto_pad": "SAME_UPPER"},

@@ -94,7 +94,7 @@ def _two_over(sketch: Sketch) -> None:
     sketch.leave(sketch.node("Mul", inverse, sketch.input(3, 5)))
 
 
-def _clipped_twice(operator: str, low: float, high: float, sketch: Sketch) -> None:
+def _two_clips(operator: str, low: float, high: float, sketch: Sketch) -> None:
     """Relu or Clip before a Clip whose range it overlaps, or not."""
     x = sketch.input(3, 5)
     if operator == "Clip":
@@ -104,14 +104,14 @@ def _clipped_twice(operator: str, low: float, high: float, sketch: Sketch) -> No
     sketch.leave(sketch.node("Clip", x, sketch.constant(low), sketch.constant(high)))
 
 
-def _clipped_integers(dtype: str, sketch: Sketch) -> None:
+def _integer_clip(dtype: str, sketch: Sketch) -> None:
     """Relu and Clip of a type that has no fraction."""
     x = sketch.feed(np.arange(-7, 8), dtype)
     limits = [sketch.constant(limit, dtype) for limit in (2, 5)]
     sketch.leave(sketch.node("Clip", sketch.node("Relu", x), *limits))
 
 
-def _clipped_below(sketch: Sketch) -> None:
+def _clip_below_0(sketch: Sketch) -> None:
     """Limits that are attributes, both below what Relu leaves."""
     sketch.leave(sketch.node("Clip", sketch.node("Relu", sketch.input(3, 5)), min=-3.0, max=-1.0))
 
@@ -185,10 +185,10 @@ def samples() -> Samples:
     yield GraphSample("fusion", "one_over_x_times_y", _one_over)
     yield GraphSample("apart", "one_of_rank_3_over_x_times_y", _one_of_rank_3_over)
     yield GraphSample("apart", "two_over_x_times_y", _two_over)
-    yield GraphSample("apart", "relu_clip_of_version_6_below", _clipped_below, opset=10)
+    yield GraphSample("apart", "relu_clip_of_version_6_below", _clip_below_0, opset=10)
     for dtype in ("int8", "int32"):
-        yield GraphSample("fusion", f"relu_clip_of_{dtype}", partial(_clipped_integers, dtype))
-    relu_clip = partial(_clipped_twice, "Relu", 0.25, 1.0)
+        yield GraphSample("fusion", f"relu_clip_of_{dtype}", partial(_integer_clip, dtype))
+    relu_clip = partial(_two_clips, "Relu", 0.25, 1.0)
     yield GraphSample("fusion", "relu_clip_with_minimum", relu_clip, ("float64",))
     for operator in ("Relu", "Clip"):
         for name, low, high in (
@@ -198,7 +198,7 @@ def samples() -> Samples:
             ("apart", 1.25, 2.0),
             ("below", -3.0, -1.0),
         ):
-            yield GraphSample("fusion", f"{operator.lower()}_clip_{name}", partial(_clipped_twice, operator, low, high))
+            yield GraphSample("fusion", f"{operator.lower()}_clip_{name}", partial(_two_clips, operator, low, high))
     for name, exponent in (("2", 2.0), ("3", 3.0), ("half", 0.5), ("1", 1.0), ("0", 0.0), ("minus_1", -1.0)):
         yield GraphSample("neutral", f"pow_{name}_neg", partial(_power, exponent))
     for axes in ([2, 3], [1], [0, 2, 3], [-1]):

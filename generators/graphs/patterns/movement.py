@@ -20,12 +20,12 @@ FLOAT, FLOAT16, INT32, INT64, BOOL = 1, 10, 6, 7, 9
 
 def _neutral(operator: str, value: float, shape: tuple[int, ...], first: bool, sketch: Sketch) -> None:
     """Adding 0, multiplying by 1; of a shape that may broadcast the other operand."""
-    x, other = sketch.node("Tanh", sketch.input(3, 1)), sketch.constant(sketch.drawn(shape, value, value))
+    x, other = sketch.node("Tanh", sketch.input(3, 1)), sketch.constant(sketch.draw(shape, value, value))
     made = sketch.node(operator, *((x, other) if first else (other, x)))
     sketch.leave(sketch.node("Neg", made))
 
 
-def _transposed_twice(first: list[int], second: list[int], sketch: Sketch) -> None:
+def _two_transposes(first: list[int], second: list[int], sketch: Sketch) -> None:
     value = sketch.node("Transpose", sketch.input(2, 3, 4), perm=first)
     sketch.leave(sketch.node("Transpose", sketch.node("Neg", value), perm=second))
 
@@ -49,7 +49,7 @@ def _transpose_past(operator: str, attributes: dict[str, Any], sketch: Sketch) -
     sketch.leave(sketch.node("Transpose", value, perm=[0, 2, 3, 1]))
 
 
-def _reshaped(shapes: tuple[tuple[int, ...], ...], sketch: Sketch) -> None:
+def _reshapes(shapes: tuple[tuple[int, ...], ...], sketch: Sketch) -> None:
     value = sketch.node("Tanh", sketch.input(2, 3, 4))
     for shape in shapes:
         value = sketch.node("Reshape", value, sketch.constant(shape, "int64"))
@@ -71,7 +71,7 @@ def _cast_past(operator: str, sketch: Sketch) -> None:
     sketch.leave(sketch.node("Cast", sketch.node(operator, value), to=FLOAT))
 
 
-def _sliced_twice(first: tuple[list[int], ...], second: tuple[list[int], ...], sketch: Sketch) -> None:
+def _two_slices(first: tuple[list[int], ...], second: tuple[list[int], ...], sketch: Sketch) -> None:
     """first, second: starts, ends, axes and steps."""
     value = sketch.node("Tanh", sketch.input(6, 7))
     for each in (first, second):
@@ -79,19 +79,19 @@ def _sliced_twice(first: tuple[list[int], ...], second: tuple[list[int], ...], s
     sketch.leave(sketch.node("Neg", value))
 
 
-def _unsqueezed(axes: list[int], back: list[int], sketch: Sketch) -> None:
+def _unsqueeze(axes: list[int], back: list[int], sketch: Sketch) -> None:
     value = sketch.node("Unsqueeze", sketch.input(2, 3), sketch.constant(axes, "int64"))
     sketch.leave(sketch.node("Squeeze", sketch.node("Tanh", value), sketch.constant(back, "int64")))
 
 
-def _folded(operator: str, sketch: Sketch) -> None:
+def _constant_node(operator: str, sketch: Sketch) -> None:
     """A node with constant inputs alone, whose result a node with a runtime input reads."""
     if operator in ("MatMul", "Add", "Mul", "Sub"):
         made = sketch.node(operator, sketch.weight(4, 4), sketch.weight(4, 4))
     elif operator == "Transpose":
         made = sketch.node("Transpose", sketch.weight(4, 3, 4), perm=[1, 2, 0])
     elif operator == "ConstantOfShape":
-        value = sketch.drawn((1,), 0.5, 0.75)
+        value = sketch.draw((1,), 0.5, 0.75)
         made = sketch.node("ConstantOfShape", sketch.constant([4, 4], "int64"), value=value)
     elif operator == "Range":
         made = sketch.node("Range", *(sketch.constant(end) for end in (0.0, 4.0, 1.0)))
@@ -106,7 +106,7 @@ def _folded(operator: str, sketch: Sketch) -> None:
     sketch.leave(sketch.node("Sub", sketch.input(4, 4), made))
 
 
-def _folded_deep(sketch: Sketch) -> None:
+def _constant_nodes(sketch: Sketch) -> None:
     """Five constant nodes, one of which leaves the graph."""
     weight = sketch.node("Transpose", sketch.weight(4, 4), perm=[1, 0])
     scaled = sketch.node("Mul", sketch.node("Relu", weight), sketch.constant(0.5))
@@ -121,12 +121,12 @@ def _shape_of(sketch: Sketch) -> None:
     sketch.leave(sketch.node("Reshape", sketch.node("Tanh", x), shape))
 
 
-def _expanded_by_shape(sketch: Sketch) -> None:
+def _expand_by_shape(sketch: Sketch) -> None:
     x, y = sketch.input(3, 1), sketch.input(3, 4)
     sketch.leave(sketch.node("Mul", sketch.node("Expand", x, sketch.node("Shape", y)), y))
 
 
-def _expanded(shape: list[int], sketch: Sketch) -> None:
+def _expand(shape: list[int], sketch: Sketch) -> None:
     value = sketch.node("Expand", sketch.node("Tanh", sketch.input(3, 4)), sketch.constant(shape, "int64"))
     sketch.leave(sketch.node("Neg", value))
 
@@ -136,14 +136,14 @@ def _where_not(sketch: Sketch) -> None:
     sketch.leave(sketch.node("Where", condition, sketch.input(3, 4), sketch.weight(3, 4)))
 
 
-def _gathered(indices: list[int], axis: int, sketch: Sketch) -> None:
+def _gathers(indices: list[int], axis: int, sketch: Sketch) -> None:
     """Gathers of successive parts of one value: they look like a Split."""
     x = sketch.node("Tanh", sketch.input(3, 3, 3))
     parts = [sketch.node("Gather", x, sketch.constant(index, "int64"), axis=axis) for index in indices]
     sketch.leave(sketch.node("Sub", sketch.node("Add", parts[0], parts[1]), parts[2]))
 
 
-def _split_and_joined(order: tuple[int, ...], sketch: Sketch) -> None:
+def _split_and_concat(order: tuple[int, ...], sketch: Sketch) -> None:
     part = sketch.node("Split", sketch.input(6, 3), sketch.constant([1, 2, 3], "int64"), outputs=3, axis=0)
     joined = sketch.node("Concat", *(part.replace("_0", f"_{index}") for index in order), axis=0)
     sketch.leave(sketch.node("Neg", joined))
@@ -180,14 +180,14 @@ def samples() -> Samples:
         "other": ([0, 2, 1], [1, 0, 2]),
     }
     for name, (first, second) in perms.items():
-        yield GraphSample("neutral", f"transposed_{name}", partial(_transposed_twice, first, second), BOTH)
-    yield from _moved()
-    yield from _next_to_each_other()
-    yield from _folding()
-    yield from _split_or_joined()
+        yield GraphSample("neutral", f"transposed_{name}", partial(_two_transposes, first, second), BOTH)
+    yield from _list_moved_nodes()
+    yield from _list_adjacent_nodes()
+    yield from _list_constant_nodes()
+    yield from _list_splits_and_concats()
 
 
-def _moved() -> Samples:
+def _list_moved_nodes() -> Samples:
     """Transposes and casts that are carried past other nodes."""
     past: dict[str, dict[str, Any]] = {
         "Relu": {}, "Add": {}, "Mul": {}, "Concat": {"axis": 1}, "Pad": {}, "Slice": {}, "ReduceSum": {},
@@ -208,7 +208,7 @@ def _moved() -> Samples:
         yield GraphSample("moved", f"cast_float16_{operator.lower()}_cast", partial(_cast_past, operator))
 
 
-def _next_to_each_other() -> Samples:
+def _list_adjacent_nodes() -> Samples:
     """Two nodes of one operator, or one and its converse."""
     slices: dict[str, tuple[tuple[list[int], ...], tuple[list[int], ...]]] = {
         "of_one_axis": (([1], [5], [0], [1]), ([1], [3], [0], [1])),
@@ -219,17 +219,17 @@ def _next_to_each_other() -> Samples:
         "to_nothing": (([1], [5], [0], [1]), ([4], [2], [0], [1])),
     }
     for name, (one_slice, other_slice) in slices.items():
-        yield GraphSample("neutral", f"sliced_twice_{name}", partial(_sliced_twice, one_slice, other_slice))
+        yield GraphSample("neutral", f"sliced_twice_{name}", partial(_two_slices, one_slice, other_slice))
     for name, shapes in {
         "twice": ((6, 4), (4, 6)), "back": ((24,), (2, 3, 4)), "by_0": ((0, -1), (3, 8)),
         "thrice": ((24,), (6, -1), (2, 12)),
     }.items():  # fmt: skip
-        yield GraphSample("neutral", f"reshaped_{name}", partial(_reshaped, shapes))
+        yield GraphSample("neutral", f"reshaped_{name}", partial(_reshapes, shapes))
     for name, axes, back in (("0_0", [0], [0]), ("1_2", [1, 2], [1, 2]), ("minus_1_2", [-1], [2])):
-        yield GraphSample("neutral", f"unsqueezed_and_squeezed_{name}", partial(_unsqueezed, axes, back))
+        yield GraphSample("neutral", f"unsqueezed_and_squeezed_{name}", partial(_unsqueeze, axes, back))
 
 
-def _of_axes(operator: str, axes: list[int], sketch: Sketch) -> None:
+def _on_axes(operator: str, axes: list[int], sketch: Sketch) -> None:
     """Between two transposes, an operator whose sizes are those of the axes that it names."""
     turned = sketch.node("Transpose", sketch.input(1, 3, 4, 5), perm=[0, 2, 3, 1])
     if operator == "Resize":
@@ -241,7 +241,7 @@ def _of_axes(operator: str, axes: list[int], sketch: Sketch) -> None:
     sketch.leave(sketch.node("Transpose", changed, perm=[0, 3, 1, 2]))
 
 
-def _of_blocks(sketch: Sketch) -> None:
+def _blocked_scale(sketch: Sketch) -> None:
     """Between two transposes, DequantizeLinear with a scale for every two elements along an axis."""
     turned = sketch.node("Transpose", sketch.bytes(2, 3, 4, 5), perm=[0, 2, 3, 1])
     scales = sketch.weight(2, 2, 5, 3, low=0.5, high=1.0)
@@ -249,29 +249,29 @@ def _of_blocks(sketch: Sketch) -> None:
     sketch.leave(sketch.node("Transpose", real, perm=[0, 3, 1, 2]))
 
 
-def _folding() -> Samples:
+def _list_constant_nodes() -> Samples:
     """Nodes of constants alone, and shapes that are known."""
     for operator in (
         "Add", "Sub", "Mul", "MatMul", "Transpose", "ConstantOfShape", "Range", "Cast", "DequantizeLinear", "Exp",
         "Sqrt", "Erf", "Softmax", "Tanh", "Reciprocal", "Log", "Sin", "Round", "ReduceMean", "Identity",
     ):  # fmt: skip
-        yield GraphSample("folding", f"{operator.lower()}_of_constants", partial(_folded, operator))
-    yield GraphSample("folding", "five_nodes_of_constants", _folded_deep)
+        yield GraphSample("folding", f"{operator.lower()}_of_constants", partial(_constant_node, operator))
+    yield GraphSample("folding", "five_nodes_of_constants", _constant_nodes)
     yield GraphSample("folding", "reshape_by_own_shape", _shape_of, elsewhere=("Shape", "Gather", "Concat"))
-    yield GraphSample("folding", "expand_by_a_shape", _expanded_by_shape)
+    yield GraphSample("folding", "expand_by_a_shape", _expand_by_shape)
 
 
-def _split_or_joined() -> Samples:
+def _list_splits_and_concats() -> Samples:
     """Expand, Where, and values that are taken apart and put together."""
     for name, shape in {"same": [3, 4], "ones": [1, 1], "higher": [2, 3, 4], "one": [1]}.items():
-        yield GraphSample("neutral", f"expanded_to_{name}", partial(_expanded, shape))
+        yield GraphSample("neutral", f"expanded_to_{name}", partial(_expand, shape))
     yield GraphSample("neutral", "where_not", _where_not)
     for axis in (0, 1, 2):
-        yield GraphSample("fusion", f"gathers_of_axis_{axis}", partial(_gathered, [0, 1, 2], axis))
-    yield GraphSample("apart", "gathers_in_another_order", partial(_gathered, [2, 0, 1], 1))
-    yield GraphSample("apart", "gathers_from_the_end", partial(_gathered, [-1, 0, -2], 1))
-    yield GraphSample("neutral", "split_and_joined", partial(_split_and_joined, (0, 1, 2)))
-    yield GraphSample("apart", "split_and_joined_in_another_order", partial(_split_and_joined, (2, 0, 1)))
+        yield GraphSample("fusion", f"gathers_of_axis_{axis}", partial(_gathers, [0, 1, 2], axis))
+    yield GraphSample("apart", "gathers_in_another_order", partial(_gathers, [2, 0, 1], 1))
+    yield GraphSample("apart", "gathers_from_the_end", partial(_gathers, [-1, 0, -2], 1))
+    yield GraphSample("neutral", "split_and_joined", partial(_split_and_concat, (0, 1, 2)))
+    yield GraphSample("apart", "split_and_joined_in_another_order", partial(_split_and_concat, (2, 0, 1)))
     corners = ((0, 0), (0, 1), (1, 0), (1, 1))
     yield GraphSample("fusion", "slices_concat_rows_first", partial(_space_to_depth, corners))
     yield GraphSample(
@@ -282,6 +282,6 @@ def _split_or_joined() -> Samples:
     for operator in ("Resize", "Pad"):
         for name, axes in {"two_axes": [1, 2], "all_axes_backwards": [3, 2, 1, 0]}.items():
             yield GraphSample(
-                "moved", f"transpose_{operator.lower()}_{name}_transpose", partial(_of_axes, operator, axes), opset=18
+                "moved", f"transpose_{operator.lower()}_{name}_transpose", partial(_on_axes, operator, axes), opset=18
             )
-    yield GraphSample("moved", "transpose_dequantizelinear_of_blocks_transpose", _of_blocks, opset=21)
+    yield GraphSample("moved", "transpose_dequantizelinear_of_blocks_transpose", _blocked_scale, opset=21)

@@ -51,23 +51,23 @@ def _numbers(operator: str, shape: tuple[int, ...], count: int, attributes: dict
     sketch.leave(sketch.node(operator, *(x,) * count, **attributes))
 
 
-def _scaled(values: Data, operator: str, before: tuple[Any, ...], sketch: Sketch) -> None:
+def _scale(values: Data, operator: str, before: tuple[Any, ...], sketch: Sketch) -> None:
     """The data is what it is scaled or limited by. before: inputs between, None for omitted ones."""
     x = sketch.feed(values)
     sketch.leave(sketch.node(operator, x, *before, x))
 
 
-def _normalized(operator: str, shape: tuple[int, ...], count: int, sketch: Sketch) -> None:
+def _normalization(operator: str, shape: tuple[int, ...], count: int, sketch: Sketch) -> None:
     """All parameters are one tensor."""
-    x, weight = sketch.input(*shape), sketch.feed(sketch.drawn(shape[1:2] if count > 2 else shape[-1:], 0.5, 1.5))
+    x, weight = sketch.input(*shape), sketch.feed(sketch.draw(shape[1:2] if count > 2 else shape[-1:], 0.5, 1.5))
     sketch.leave(sketch.node(operator, x, *(weight,) * count))
 
 
-def _trained(count: int, sketch: Sketch) -> None:
+def _training(count: int, sketch: Sketch) -> None:
     """Scale and running mean are one tensor, bias and running variance another. The node trains, and nobody reads what
     it makes of the statistics: whoever writes these to where it read them has another scale and bias."""
     x = sketch.input(2, 3, 4)
-    scale, bias = (sketch.constant(sketch.drawn((3,), 0.5, 1.5)) for _ in range(2))
+    scale, bias = (sketch.constant(sketch.draw((3,), 0.5, 1.5)) for _ in range(2))
     attributes: dict[str, Any] = {"training_mode": 1} if count == 3 else {}
     sketch.leave(sketch.node("BatchNormalization", x, scale, bias, scale, bias, outputs=count, **attributes))
 
@@ -81,19 +81,19 @@ def samples() -> Samples:
         yield GraphSample(
             "shared", f"data_and_parameter_of_{name}", partial(_integers, operator, values, inputs, outputs)
         )
-    yield GraphSample("shared", "data_and_scales_of_resize", partial(_scaled, [2.0], "Resize", (None,)))
-    yield GraphSample("shared", "data_and_maximum_of_clip", partial(_scaled, 0.75, "Clip", (None,)))
-    yield GraphSample("shared", "data_and_ratio_of_dropout", partial(_scaled, 0.5, "Dropout", ()))
+    yield GraphSample("shared", "data_and_scales_of_resize", partial(_scale, [2.0], "Resize", (None,)))
+    yield GraphSample("shared", "data_and_maximum_of_clip", partial(_scale, 0.75, "Clip", (None,)))
+    yield GraphSample("shared", "data_and_ratio_of_dropout", partial(_scale, 0.5, "Dropout", ()))
     yield GraphSample("shared", "data_and_weight_of_conv", partial(_numbers, "Conv", (2, 2, 3, 3), 2, {}))
     yield GraphSample(
         "shared", "data_and_weight_of_convtranspose", partial(_numbers, "ConvTranspose", (2, 2, 3, 3), 2, {})
     )
     yield GraphSample(
-        "shared", "parameters_of_batchnormalization", partial(_normalized, "BatchNormalization", (2, 3, 4), 4)
+        "shared", "parameters_of_batchnormalization", partial(_normalization, "BatchNormalization", (2, 3, 4), 4)
     )
     yield GraphSample(
-        "shared", "parameters_of_layernormalization", partial(_normalized, "LayerNormalization", (2, 3, 8), 2)
+        "shared", "parameters_of_layernormalization", partial(_normalization, "LayerNormalization", (2, 3, 8), 2)
     )
     for count, opset in ((3, 17), (5, 9)):
         name = f"statistics_of_training_batchnormalization_{count}_outputs"
-        yield GraphSample("shared", name, partial(_trained, count), opset=opset)
+        yield GraphSample("shared", name, partial(_training, count), opset=opset)

@@ -27,19 +27,19 @@ def _real(sketch: Sketch, *shape: int, dtype: str = "uint8", zero: int = 128, is
     return sketch.node("DequantizeLinear", value, sketch.constant(STEP), sketch.constant(zero, dtype))
 
 
-def _quantized(sketch: Sketch, value: str, scale: float, dtype: str = "uint8", zero: int = 128) -> str:
+def _quantize(sketch: Sketch, value: str, scale: float, dtype: str = "uint8", zero: int = 128) -> str:
     return sketch.node("QuantizeLinear", value, sketch.constant(scale), sketch.constant(zero, dtype))
 
 
 def _unary(operator: str, attributes: dict[str, Any], scale: float, dtype: str, zero: int, sketch: Sketch) -> None:
     value = sketch.node(operator, _real(sketch, 1, 2, 4, 4, dtype=dtype, zero=zero), **attributes)
-    sketch.leave(_quantized(sketch, value, scale, dtype, zero))
+    sketch.leave(_quantize(sketch, value, scale, dtype, zero))
 
 
 def _binary(operator: str, scale: float, dtype: str, zero: int, sketch: Sketch) -> None:
     left, right = (_real(sketch, 3, 4, dtype=dtype, zero=zero) for _ in range(2))
     attributes: dict[str, Any] = {"axis": 1} if operator == "Concat" else {}
-    sketch.leave(_quantized(sketch, sketch.node(operator, left, right, **attributes), scale, dtype, zero))
+    sketch.leave(_quantize(sketch, sketch.node(operator, left, right, **attributes), scale, dtype, zero))
 
 
 def _conv(bias: bool, activation: str, dtype: str, sketch: Sketch) -> None:
@@ -55,13 +55,13 @@ def _conv(bias: bool, activation: str, dtype: str, sketch: Sketch) -> None:
             sketch.node("DequantizeLinear", values, sketch.constant(STEP * STEP), sketch.constant(0, "int32"))
         )
     value = sketch.node("Conv", *inputs)
-    sketch.leave(_quantized(sketch, sketch.node(activation, value) if activation else value, 2.0, dtype, zero))
+    sketch.leave(_quantize(sketch, sketch.node(activation, value) if activation else value, 2.0, dtype, zero))
 
 
 def _product(operator: str, dtype: str, sketch: Sketch) -> None:
     zero = 128 if dtype == "uint8" else 0
     left, right = _real(sketch, 3, 4, dtype=dtype, zero=zero), _real(sketch, 4, 5, dtype="int8", zero=0, is_input=False)
-    sketch.leave(_quantized(sketch, sketch.node(operator, left, right), 1.0, dtype, zero))
+    sketch.leave(_quantize(sketch, sketch.node(operator, left, right), 1.0, dtype, zero))
 
 
 def _float_result(sketch: Sketch) -> None:
@@ -70,7 +70,7 @@ def _float_result(sketch: Sketch) -> None:
     sketch.leave(sketch.node("Neg", sketch.node("MatMul", left, right)))
 
 
-def _moved(operator: str, scales: tuple[float, float], sketch: Sketch) -> None:
+def _movement(operator: str, scales: tuple[float, float], sketch: Sketch) -> None:
     """Data movement between a pair: the pair moves past it where its parameters agree."""
     value = sketch.node(
         "DequantizeLinear", sketch.bytes(2, 3, 4), sketch.constant(scales[0]), sketch.constant(128, "uint8")
@@ -86,7 +86,7 @@ def _moved(operator: str, scales: tuple[float, float], sketch: Sketch) -> None:
     sketch.leave(sketch.node("QuantizeLinear", value, sketch.constant(scales[1]), sketch.constant(128, "uint8")))
 
 
-def _moved_integers(operator: str, sketch: Sketch) -> None:
+def _integer_movement(operator: str, sketch: Sketch) -> None:
     """Data movement of int32 before QuantizeLinear, which takes them as well: qdq_propagation makes a pair of float32
     around the movement, whose own tensors stay int32."""
     value = sketch.feed(sketch.rng.integers(-99, 99, (3, 4)), "int32")
@@ -94,39 +94,39 @@ def _moved_integers(operator: str, sketch: Sketch) -> None:
         value = sketch.node("Reshape", value, sketch.constant([4, 3], "int64"))
     else:
         value = sketch.node(operator, value)
-    sketch.leave(_quantized(sketch, value, 0.5))
+    sketch.leave(_quantize(sketch, value, 0.5))
 
 
 def _pairs(first: float, second: float, zeros: tuple[int, int], sketch: Sketch) -> None:
     """Two pairs after one another: one, where they agree."""
     value = sketch.input(3, 5, low=-6.0, high=6.0)
     for scale, zero in zip((first, second), zeros, strict=True):
-        value = _quantized(sketch, value, scale, zero=zero)
+        value = _quantize(sketch, value, scale, zero=zero)
         value = sketch.node("DequantizeLinear", value, sketch.constant(scale), sketch.constant(zero, "uint8"))
     sketch.leave(sketch.node("Neg", value))
 
 
-def _clipped(operator: str, zero: int, dtype: str, sketch: Sketch) -> None:
+def _clip(operator: str, zero: int, dtype: str, sketch: Sketch) -> None:
     """Relu or Clip before QuantizeLinear: nothing to do where the quantised range begins at 0."""
     value = sketch.input(3, 5, low=-6.0, high=6.0)
     if operator == "Relu":
         value = sketch.node("Relu", value)
     else:
         value = sketch.node("Clip", value, sketch.constant(-1.0), sketch.constant(4.0))
-    sketch.leave(_quantized(sketch, value, STEP, dtype, zero))
+    sketch.leave(_quantize(sketch, value, STEP, dtype, zero))
 
 
-def _read_twice(sketch: Sketch) -> None:
+def _second_reader(sketch: Sketch) -> None:
     """One DequantizeLinear that two groups read, and the graph's output."""
     value = _real(sketch, 3, 4)
     sketch.leave(
-        value, _quantized(sketch, sketch.node("Relu", value), STEP), _quantized(sketch, sketch.node("Neg", value), STEP)
+        value, _quantize(sketch, sketch.node("Relu", value), STEP), _quantize(sketch, sketch.node("Neg", value), STEP)
     )
 
 
-def _scaled_by_rows(dtype: str, sketch: Sketch) -> None:
+def _row_scales(dtype: str, sketch: Sketch) -> None:
     """Quantised by one scale with a zero point of 0, dequantised by a scale of each row and no zero point."""
-    value = _quantized(sketch, sketch.input(3, 5, low=-6.0, high=6.0), STEP, dtype, 0)
+    value = _quantize(sketch, sketch.input(3, 5, low=-6.0, high=6.0), STEP, dtype, 0)
     scales = sketch.constant([STEP * 2.0**row for row in range(3)])
     sketch.leave(sketch.node("DequantizeLinear", value, scales, axis=0))
 
@@ -136,10 +136,10 @@ def _channels(axis: int, sketch: Sketch) -> None:
     length = (4, 5)[axis]
     scales = sketch.constant([STEP * 2.0 ** (index % 3) for index in range(length)])
     weight = sketch.node("DequantizeLinear", sketch.bytes(4, 5, dtype="int8", is_input=False), scales, axis=axis)
-    sketch.leave(_quantized(sketch, sketch.node("MatMul", _real(sketch, 3, 4), weight), 2.0))
+    sketch.leave(_quantize(sketch, sketch.node("MatMul", _real(sketch, 3, 4), weight), 2.0))
 
 
-def _rescaled(scales: tuple[int, ...], is_biased: bool, sketch: Sketch) -> None:
+def _rescaling(scales: tuple[int, ...], is_biased: bool, sketch: Sketch) -> None:
     """A product of integers, cast, times the product of two scales, and perhaps a bias: one node where the second
     scale is one number, or one of each column. scales: shape of the second scale."""
     zeros = sketch.constant(7, "uint8"), sketch.constant(3, "uint8")
@@ -174,23 +174,23 @@ def samples() -> Samples:
         yield GraphSample("quantized", f"gemm_{dtype}", partial(_product, "Gemm", dtype))
     yield GraphSample("quantized", "matmul_float_result", _float_result)
     for operator in ("Reshape", "Transpose", "Slice", "Gather"):
-        yield GraphSample("quantized", f"{operator.lower()}_of_one_scale", partial(_moved, operator, (STEP, STEP)))
-        yield GraphSample("quantized", f"{operator.lower()}_of_two_scales", partial(_moved, operator, (STEP, WIDER)))
+        yield GraphSample("quantized", f"{operator.lower()}_of_one_scale", partial(_movement, operator, (STEP, STEP)))
+        yield GraphSample("quantized", f"{operator.lower()}_of_two_scales", partial(_movement, operator, (STEP, WIDER)))
     for operator in ("Reshape", "Transpose", "Identity"):
-        yield GraphSample("quantized", f"{operator.lower()}_of_int32", partial(_moved_integers, operator))
+        yield GraphSample("quantized", f"{operator.lower()}_of_int32", partial(_integer_movement, operator))
     yield GraphSample("quantized", "two_pairs_alike", partial(_pairs, STEP, STEP, (128, 128)))
     yield GraphSample("quantized", "two_pairs_of_two_scales", partial(_pairs, STEP, WIDER, (128, 128)))
     yield GraphSample("quantized", "two_pairs_of_two_zero_points", partial(_pairs, STEP, STEP, (128, 96)))
     for dtype in ("uint8", "int8"):
-        yield GraphSample("quantized", f"one_scale_then_scales_of_rows_{dtype}", partial(_scaled_by_rows, dtype))
+        yield GraphSample("quantized", f"one_scale_then_scales_of_rows_{dtype}", partial(_row_scales, dtype))
     for operator in ("Relu", "Clip"):
         for dtype, zero in (("uint8", 0), ("uint8", 128), ("int8", -128), ("int8", 0)):
             name = f"{operator.lower()}_quantizelinear_{dtype}_zero_{zero}".replace("-", "minus_")
-            yield GraphSample("quantized", name, partial(_clipped, operator, zero, dtype))
-    yield GraphSample("quantized", "dequantizelinear_read_twice", _read_twice)
+            yield GraphSample("quantized", name, partial(_clip, operator, zero, dtype))
+    yield GraphSample("quantized", "dequantizelinear_read_twice", _second_reader)
     for axis in (0, 1):
         yield GraphSample("quantized", f"weights_by_channel_axis_{axis}", partial(_channels, axis))
     for name, shape in {"scale": (), "column_scales": (4,)}.items():
-        yield GraphSample("fusion", f"integer_product_{name}_bias", partial(_rescaled, shape, True))
-    yield GraphSample("apart", "integer_product_row_scales_bias", partial(_rescaled, (2, 1), True))
-    yield GraphSample("apart", "integer_product_scale_of_rank_3", partial(_rescaled, (1, 1, 1), False))
+        yield GraphSample("fusion", f"integer_product_{name}_bias", partial(_rescaling, shape, True))
+    yield GraphSample("apart", "integer_product_row_scales_bias", partial(_rescaling, (2, 1), True))
+    yield GraphSample("apart", "integer_product_scale_of_rank_3", partial(_rescaling, (1, 1, 1), False))

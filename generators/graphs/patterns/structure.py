@@ -31,26 +31,26 @@ def _diamond(left: str, right: str, meet: str, sketch: Sketch) -> None:
     sketch.leave(sketch.node(meet, sketch.node(left, value), sketch.node(right, value)))
 
 
-def _same_twice(meet: str, sketch: Sketch) -> None:
+def _repeated_node(meet: str, sketch: Sketch) -> None:
     """The same value as both inputs."""
     value = sketch.node("Tanh", sketch.input(3, 5))
     sketch.leave(sketch.node(meet, value, value))
 
 
-def _same_input(operator: str, count: int, attributes: dict[str, Any], sketch: Sketch) -> None:
+def _shared_input(operator: str, count: int, attributes: dict[str, Any], sketch: Sketch) -> None:
     """A node that reads a graph input in several places."""
     x = sketch.input(4, 4, low=0.5)
     negative = sketch.node("Neg", x)
     sketch.leave(negative, sketch.node(operator, *([x] * count), **attributes))
 
 
-def _squared(sketch: Sketch) -> None:
+def _square(sketch: Sketch) -> None:
     """The same value on both sides of a matrix product."""
     value = sketch.node("Tanh", sketch.input(4, 4))
     sketch.leave(sketch.node("MatMul", value, value))
 
 
-def _alike(second: str, meet: str, sketch: Sketch) -> None:
+def _alike_nodes(second: str, meet: str, sketch: Sketch) -> None:
     """Two nodes that are one, or differ in operator or order."""
     left, right = sketch.input(3, 5), sketch.input(3, 5)
     first = sketch.node("Sub", left, right)
@@ -58,7 +58,7 @@ def _alike(second: str, meet: str, sketch: Sketch) -> None:
     sketch.leave(sketch.node(meet, first, other))
 
 
-def _alike_reduced(other_axes: list[int], sketch: Sketch) -> None:
+def _alike_reductions(other_axes: list[int], sketch: Sketch) -> None:
     """Two nodes that differ in an attribute alone, or not at all."""
     x = sketch.node("Abs", sketch.input(4, 4))
     both = [sketch.node("ReduceMax", x, axes=axes, keepdims=0) for axes in ([1], other_axes)]
@@ -106,7 +106,7 @@ def _indices_alone(sketch: Sketch) -> None:
     sketch.leave(sketch.node("Cast", values.replace("_0", "_1"), to=1))
 
 
-def _passed_on(sketch: Sketch) -> None:
+def _identity(sketch: Sketch) -> None:
     """An input leaves the graph through Identity, beside a node that reads it."""
     x = sketch.input(3, 5)
     sketch.leave(sketch.node("Identity", x), sketch.node("Neg", x))
@@ -195,17 +195,17 @@ def samples() -> Samples:
     for meet in ("Add", "Sub", "Mul", "Div", "Max", "Min", "Concat"):
         if meet != "Concat":
             yield GraphSample("diamond", f"tanh_abs_{meet.lower()}", partial(_diamond, "Tanh", "Abs", meet))
-            yield GraphSample("diamond", f"same_twice_{meet.lower()}", partial(_same_twice, meet))
-    yield GraphSample("diamond", "same_twice_matmul", _squared)
+            yield GraphSample("diamond", f"same_twice_{meet.lower()}", partial(_repeated_node, meet))
+    yield GraphSample("diamond", "same_twice_matmul", _square)
     for operator, (count, attributes) in SAME_INPUT.items():
-        yield GraphSample("shared", f"input_of_{operator.lower()}", partial(_same_input, operator, count, attributes))
+        yield GraphSample("shared", f"input_of_{operator.lower()}", partial(_shared_input, operator, count, attributes))
     for width in (3, 8):
         yield GraphSample("diamond", f"fan_of_{width}", partial(_fan, width))
     for second in ("same", "swapped"):
         for meet in ("Mul", "Sub"):
-            yield GraphSample("shared", f"two_nodes_{second}_{meet.lower()}", partial(_alike, second, meet))
-    yield GraphSample("shared", "two_reductions_same", partial(_alike_reduced, [1]))
-    yield GraphSample("shared", "two_reductions_of_other_axes", partial(_alike_reduced, [0]))
+            yield GraphSample("shared", f"two_nodes_{second}_{meet.lower()}", partial(_alike_nodes, second, meet))
+    yield GraphSample("shared", "two_reductions_same", partial(_alike_reductions, [1]))
+    yield GraphSample("shared", "two_reductions_of_other_axes", partial(_alike_reductions, [0]))
     for depth in (2, 3, 5):
         yield GraphSample("ends", f"every_value_leaves_{depth}", partial(_inner_output, depth))
     yield GraphSample("ends", "dead_end", _dead_end)
@@ -214,7 +214,7 @@ def samples() -> Samples:
     yield GraphSample("ends", "unread_initializer", partial(_unread, "initializer"))
     yield GraphSample("ends", "second_output_alone", _unread_output)
     yield GraphSample("ends", "indices_alone", _indices_alone)
-    yield GraphSample("ends", "input_passed_on", _passed_on)
+    yield GraphSample("ends", "input_passed_on", _identity)
     for count in (1, 3):
         yield GraphSample("ends", f"identities_{count}", partial(_identities, count))
     for operator in ("Conv", "MatMul"):

@@ -37,19 +37,19 @@ from epcheck.generators.families.broadcasting import (
     Rule,
     Shape,
     binary,
+    bound_ulps,
     broadcasts,
+    call_plain,
     every_combination,
     integers_within,
     operands,
     operator,
-    plain,
     refused_pairs,
     signs,
     sum_of_magnitudes,
     unary,
     unary_shapes,
     whole_range,
-    within,
 )
 from epcheck.generators.node import Node
 from epcheck.generators.operator import GRAPH, declare
@@ -256,7 +256,7 @@ def _division_bound(dtype: np.dtype[Any], _values: Draws) -> Bound:
     return bounds.ulp(2.0, (bounds.WEBNN,), dtype) if dtype.itemsize < 8 else bounds.ulp(0.5, (bounds.OPENCL,), dtype)
 
 
-SINGLE_ROUNDING = within(1.0, bounds.WEBNN)
+SINGLE_ROUNDING = bound_ulps(1.0, bounds.WEBNN)
 
 
 def _unary_samples(*further: ElementwiseSample) -> tuple[ElementwiseSample, ...]:
@@ -304,8 +304,8 @@ def _bias_rejects(node: Node) -> str | None:
     return None
 
 
-def _added(dtype: np.dtype[Any], values: Draws) -> Bound:
-    return bounds.accumulated(len(values), dtype, sum_of_magnitudes(values), roundings=0)
+def _bound_sum(dtype: np.dtype[Any], values: Draws) -> Bound:
+    return bounds.bound_sum(len(values), dtype, sum_of_magnitudes(values), roundings=0)
 
 
 def _fused_samples() -> Iterator[ElementwiseSample]:
@@ -337,7 +337,7 @@ def _fused_samples() -> Iterator[ElementwiseSample]:
 
 
 def _binary_rule(name: str, desc: Any, function: Any, samples: Any, **more: Any) -> Rule:
-    return Rule(name, samples, describe=binary(desc), compute=plain(function), **more)
+    return Rule(name, samples, describe=binary(desc), compute=call_plain(function), **more)
 
 
 SUMMABLE = (*_binary_samples(), *_integer_samples())
@@ -389,7 +389,7 @@ RULES = (
         "Neg",
         _unary_samples(NAN),
         draw=_negatable,
-        compute=plain(np.negative),
+        compute=call_plain(np.negative),
         describe=unary(dml.ElementWiseNegate),
         admits=_is_negatable,
         arity=1,
@@ -398,7 +398,7 @@ RULES = (
         "Abs",
         _unary_samples(NAN),
         draw=_negatable,
-        compute=plain(np.abs),
+        compute=call_plain(np.abs),
         describe=_describe_abs,
         admits=_is_negatable,
         arity=1,
@@ -407,18 +407,18 @@ RULES = (
         "Sign",
         _unary_samples(),
         draw=whole_range,
-        compute=plain(np.sign),
+        compute=call_plain(np.sign),
         describe=unary(dml.ElementWiseSign),
-        bound=within(0.0, bounds.WEBNN),
+        bound=bound_ulps(0.0, bounds.WEBNN),
         arity=1,
     ),
     Rule(
         "BiasAdd",
         tuple(_bias_samples()),
         draw=whole_range,
-        compute=plain(lambda x, bias, skip: x + bias + skip),
+        compute=call_plain(lambda x, bias, skip: x + bias + skip),
         describe=GRAPH,
-        bound=_added,
+        bound=_bound_sum,
         domain="com.microsoft",
         rejects=_bias_rejects,
         arity=3,
@@ -428,9 +428,9 @@ RULES = (
         "DmlFusedAdd",
         tuple(_fused_samples()),
         draw=whole_range,
-        compute=lambda node, values: fused_activation.activated(node, values[0] + values[1]),
+        compute=lambda node, values: fused_activation.activate(node, values[0] + values[1]),
         describe=fused_activation.describe_addition,
-        bound=within(2.0, bounds.WEBNN.add_remark("an addition, 1 ULP, and a product with alpha, 1 ULP")),
+        bound=bound_ulps(2.0, bounds.WEBNN.add_remark("an addition, 1 ULP, and a product with alpha, 1 ULP")),
         domain="com.microsoft.dml",
     ),
 )

@@ -182,10 +182,10 @@ def _is_about(sample: CastSample, source_name: str, target_name: str) -> bool:
         return False
     if source == target and not sample.boundary:
         return False
-    return not sample.values or _defined(sample.values, source, target).size > 0
+    return not sample.values or _select_defined(sample.values, source, target).size > 0
 
 
-def _defined(values: Rows, source: np.dtype[Any], target: np.dtype[Any]) -> Array:
+def _select_defined(values: Rows, source: np.dtype[Any], target: np.dtype[Any]) -> Array:
     """The values, as the source holds them, whose cast is defined."""
     if source.kind in "iu":
         info = np.iinfo(source)
@@ -210,7 +210,7 @@ def node(name: str, sample: CastSample, context: CaseContext) -> Node:
     """input of any shape and dtype T1; `to`, or the dtype of target_type, is T2."""
     source, target = context.dtypes
     if sample.values:
-        values = _defined(sample.values, source, target)
+        values = _select_defined(sample.values, source, target)
     elif sample.boundary:
         edges = data.denormals(source) if sample.boundary == "denormals" else data.boundary(source)
         values = edges[is_defined(edges, target)]
@@ -268,10 +268,10 @@ def truth(node: Node) -> Truth:
         if target.kind != "f":
             return Outputs((Output(node.outputs[0], values.astype(target), Exact()),))
         exact = values.astype(np.longdouble if values.dtype.kind in "iu" else np.float64)
-        return Outputs((_floating(node.outputs[0], values, exact, target),))
+        return Outputs((_round_floating(node.outputs[0], values, exact, target),))
 
 
-def _floating(name: str, values: Array, exact: Array, target: np.dtype[Any]) -> Output:
+def _round_floating(name: str, values: Array, exact: Array, target: np.dtype[Any]) -> Output:
     """Exact where the target holds every value of the source, otherwise rounded in either direction.
 
     The page names no rounding; Direct3D rounds toward zero, IEEE 754 to the nearest.

@@ -21,9 +21,9 @@ from epcheck.generators.families.broadcasting import (
     Shape,
     binary,
     broadcasts,
+    call_plain,
     every_combination,
     operator,
-    plain,
     refused_pairs,
 )
 
@@ -64,7 +64,7 @@ SAMPLES = (
 )
 
 
-def _often_equal(shapes: tuple[Shape, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> tuple[Array, ...]:
+def _draw_often_equal(shapes: tuple[Shape, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> tuple[Array, ...]:
     """Few different values, so that less, equal and greater all occur."""
     low = -2 if dtype.kind in "if" else 0
     return tuple(rng.integers(low, 3, shape).astype(dtype) for shape in shapes)
@@ -72,7 +72,12 @@ def _often_equal(shapes: tuple[Shape, ...], dtype: np.dtype[Any], rng: np.random
 
 def _rule(name: str, desc: Any, function: Any) -> Rule:
     return Rule(
-        name, SAMPLES, draw=_often_equal, compute=plain(function), describe=binary(desc), result=np.dtype(np.bool_)
+        name,
+        SAMPLES,
+        draw=_draw_often_equal,
+        compute=call_plain(function),
+        describe=binary(desc),
+        result=np.dtype(np.bool_),
     )
 
 

@@ -28,9 +28,9 @@ from epcheck.generators.families.broadcasting import (
     Shape,
     binary,
     broadcasts,
+    call_plain,
     every_combination,
     operator,
-    plain,
     refused_pairs,
     unary,
     unary_shapes,
@@ -133,7 +133,7 @@ def _describe_shift(node: Node, tensors: tuple[TensorDesc, ...], result: TensorD
 
 
 def _rule(name: str, desc: Any, function: Any, samples: tuple[ElementwiseSample, ...]) -> Rule:
-    return Rule(name, samples, draw=whole_range, compute=plain(function), describe=binary(desc))
+    return Rule(name, samples, draw=whole_range, compute=call_plain(function), describe=binary(desc))
 
 
 LOGICAL_SAMPLES = (*BINARY_SAMPLES, TRUTH_TABLE)
@@ -146,7 +146,7 @@ RULES = (
         "Not",
         tuple(unary_shapes()),
         draw=whole_range,
-        compute=plain(np.logical_not),
+        compute=call_plain(np.logical_not),
         describe=unary(dml.ElementWiseLogicalNot),
         arity=1,
     ),
@@ -157,7 +157,7 @@ RULES = (
         "BitwiseNot",
         (*unary_shapes(), ElementwiseSample(name="boundary_values", boundary="boundary", every_dtype=True)),
         draw=whole_range,
-        compute=plain(np.bitwise_not),
+        compute=call_plain(np.bitwise_not),
         describe=unary(dml.ElementWiseBitNot),
         arity=1,
     ),

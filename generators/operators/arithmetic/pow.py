@@ -31,9 +31,9 @@ from epcheck.generators.families.broadcasting import (
     Rule,
     Shape,
     broadcasts,
+    call_plain,
     every_combination,
     integers_within,
-    plain,
     refused_pairs,
 )
 from epcheck.generators.node import Node
@@ -217,7 +217,7 @@ RULE = Rule(
     "Pow",
     (),
     draw=_draw,
-    compute=plain(_power),
+    compute=call_plain(_power),
     describe=_describe,
     bound=_bound,
     rejects=_rejects,

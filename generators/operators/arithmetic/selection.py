@@ -34,10 +34,10 @@ from epcheck.generators.families.broadcasting import (
     Shape,
     broadcast,
     broadcasts,
+    call_plain,
     edge_values,
     operands,
     operator,
-    plain,
 )
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, declare, spread
@@ -101,7 +101,7 @@ WHERE = Rule(
     "Where",
     tuple(_where_samples()),
     draw=_where_draw,
-    compute=plain(np.where),
+    compute=call_plain(np.where),
     describe=lambda _node, tensors, result: ElementWiseIf(tensors[0], tensors[1], tensors[2], result),
     rejects=_where_rejects,
     arity=3,
@@ -234,10 +234,10 @@ def _fit(sample: ClipSample, dtype: np.dtype[Any]) -> bool:
         return True
     info = np.iinfo(dtype)
     ends = [end for end in (sample.low, sample.high) if end is not None and not isinstance(end, str)]
-    return all(info.min <= end <= info.max for end in ends) and (not sample.values or bool(_held(sample, dtype)))
+    return all(info.min <= end <= info.max for end in ends) and (not sample.values or bool(_list_held(sample, dtype)))
 
 
-def _held(sample: ClipSample, dtype: np.dtype[Any]) -> list[float]:
+def _list_held(sample: ClipSample, dtype: np.dtype[Any]) -> list[float]:
     if dtype.kind == "f":
         return list(sample.values)
     info = np.iinfo(dtype)
@@ -264,7 +264,7 @@ def clip_node(sample: ClipSample, context: CaseContext) -> Node:
 
 def _clipped_values(sample: ClipSample, dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
     if sample.values:
-        return np.array(_held(sample, dtype), dtype)
+        return np.array(_list_held(sample, dtype), dtype)
     if sample.boundary:
         return edge_values(sample.boundary, dtype)
     whole = rng.integers(0 if dtype.kind == "u" else -8, 9, sample.shape)

@@ -31,13 +31,13 @@ from epcheck.generators.families.broadcasting import (
     ElementwiseSample,
     Rule,
     Shape,
+    bound_ulps,
     broadcasts,
+    call_plain,
     every_combination,
     operator,
-    plain,
     sum_of_magnitudes,
     whole_range,
-    within,
 )
 from epcheck.generators.node import Node
 from epcheck.generators.truth import Bound
@@ -95,7 +95,7 @@ def _broadcast() -> Iterator[ElementwiseSample]:
         )
 
 
-def _refused() -> Iterator[ElementwiseSample]:
+def _list_refused() -> Iterator[ElementwiseSample]:
     yield ElementwiseSample(name="last_axes_differ", shapes=((2, 3), (2, 4)))
     yield ElementwiseSample(name="third_input_differs", shapes=((2, 3), (2, 3), (4,)))
     yield ElementwiseSample(name="two_dtypes", shapes=(SAME, SAME), mixed=True)
@@ -144,16 +144,16 @@ def _sum(*values: Array) -> Array:
 
 
 def _sum_bound(dtype: np.dtype[Any], values: Draws) -> Bound:
-    return bounds.accumulated(len(values), dtype, sum_of_magnitudes(values), roundings=0)
+    return bounds.bound_sum(len(values), dtype, sum_of_magnitudes(values), roundings=0)
 
 
 def _mean_bound(dtype: np.dtype[Any], values: Draws) -> Bound:
     """Of the sum, divided; the factor 1 / n is rounded, and so is the product."""
-    return bounds.accumulated(len(values), dtype, sum_of_magnitudes(values) / len(values), ulps=3.0, roundings=0)
+    return bounds.bound_sum(len(values), dtype, sum_of_magnitudes(values) / len(values), ulps=3.0, roundings=0)
 
 
-def _reduced(function: Any) -> Any:
-    return plain(lambda *values: function.reduce(np.broadcast_arrays(*values)))
+def _reduce_inputs(function: Any) -> Any:
+    return call_plain(lambda *values: function.reduce(np.broadcast_arrays(*values)))
 
 
 def _describe(desc: Any) -> Any:
@@ -189,7 +189,7 @@ def _fused_samples() -> Iterator[ElementwiseSample]:
 def _rule(name: str, desc: Any, compute: Any, bound: Any, further: Iterator[ElementwiseSample]) -> Rule:
     return Rule(
         name,
-        (*_counts(), *_broadcast(), *further, *map(expect_refusal, _refused())),
+        (*_counts(), *_broadcast(), *further, *map(expect_refusal, _list_refused())),
         draw=whole_range,
         compute=compute,
         describe=_describe(desc),
@@ -198,20 +198,20 @@ def _rule(name: str, desc: Any, compute: Any, bound: Any, further: Iterator[Elem
     )
 
 
-SELECTION = within(0.0, bounds.WEBNN)
+SELECTION = bound_ulps(0.0, bounds.WEBNN)
 
 RULES = (
-    _rule("Min", dml.ElementWiseMin, _reduced(np.minimum), SELECTION, _extremes()),
-    _rule("Max", dml.ElementWiseMax, _reduced(np.maximum), SELECTION, _extremes()),
-    _rule("Mean", dml.ElementWiseMean, plain(_mean), _mean_bound, _infinities()),
-    _rule("Sum", dml.ElementWiseAdd, plain(_sum), _sum_bound, _infinities()),
+    _rule("Min", dml.ElementWiseMin, _reduce_inputs(np.minimum), SELECTION, _extremes()),
+    _rule("Max", dml.ElementWiseMax, _reduce_inputs(np.maximum), SELECTION, _extremes()),
+    _rule("Mean", dml.ElementWiseMean, call_plain(_mean), _mean_bound, _infinities()),
+    _rule("Sum", dml.ElementWiseAdd, call_plain(_sum), _sum_bound, _infinities()),
     Rule(
         "DmlFusedSum",
         tuple(_fused_samples()),
         draw=whole_range,
-        compute=lambda node, values: fused_activation.activated(node, _sum(*values)),
+        compute=lambda node, values: fused_activation.activate(node, _sum(*values)),
         describe=fused_activation.describe_addition,
-        bound=within(2.0, bounds.WEBNN.add_remark("an addition, 1 ULP, and a product with alpha, 1 ULP")),
+        bound=bound_ulps(2.0, bounds.WEBNN.add_remark("an addition, 1 ULP, and a product with alpha, 1 ULP")),
         domain="com.microsoft.dml",
     ),
 )

@@ -34,7 +34,7 @@ from epcheck.generators.declaration.parameter_space import ParameterSpace, Parts
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import GRAPH, NO_KERNEL, Operator, declare, spread
 from epcheck.generators.operators.attention.attention.operators import list_attributes, make_parts
-from epcheck.generators.operators.attention.rotary import rotated
+from epcheck.generators.operators.attention.rotary import rotate_heads
 from epcheck.generators.truth import Outputs, Refusal, Truth
 
 DECLARES = (
@@ -157,7 +157,7 @@ def group_truth(node: Node) -> Truth:
     if node.integer("do_rotary", 0):
         caches = [exact(node.array(name)[past : past + sequence]) for name in ("cos_cache", "sin_cache")]
         interleaved = bool(node.integer("rotary_interleaved", 0))
-        split[:2] = [rotated(precision, part, caches[0], caches[1], interleaved) for part in split[:2]]
+        split[:2] = [rotate_heads(precision, part, caches[0], caches[1], interleaved) for part in split[:2]]
     if past_key is not None:
         split[1] = concatenate((exact(past_key), split[1]), 2)
         split[2] = concatenate((exact(node.array("past_value")), split[2]), 2)
@@ -236,11 +236,11 @@ def onnx_samples() -> Iterator[OnnxSample]:
     yield OnnxSample(name="left_window", attributes=(("left_window_size", 1),), sequence=5)
     yield OnnxSample(name="right_window", attributes=(("right_window_size", 1),), sequence=5)
     yield OnnxSample(name="both_windows", attributes=(("left_window_size", 1), ("right_window_size", 0)), sequence=5)
-    yield from _together()
+    yield from _list_combined()
     yield expect_refusal(OnnxSample(name="heads_not_divisible", heads=4, kv_heads=3))
 
 
-def _together() -> Iterator[OnnxSample]:
+def _list_combined() -> Iterator[OnnxSample]:
     """Three of them at once; pairs are made by rule (`parameter_spaces`)."""
     causal, softcap = ("is_causal", 1), ("softcap", 0.5)
     yield OnnxSample(name="decode_step", batch=1, sequence=1, kv_sequence=1, past=5, attributes=(causal,))
@@ -366,7 +366,7 @@ def _bias(node: Node, past: int, sequence: int, total: int) -> Array:
     return np.where(allowed, bias, -np.inf)
 
 
-def _of_attention(version: int, asked: frozenset[str]) -> str:
+def _why_undefined(version: int, asked: frozenset[str]) -> str:
     """Attention-25: its inference of shapes wants both states or none."""
     if version < 25 or len(asked & {"present_key", "present_value"}) != 1:
         return ""
@@ -387,7 +387,7 @@ OPTIONAL_IO: Mapping[str, tuple[OptionalIO, ...]] = {
             inputs=(("attn_mask",), ("past_key", "past_value")),
             fields_without={"attn_mask": {"mask": ""}, "past_key": {"past": None}},
             outputs=("present_key", "present_value", "qk_matmul_output"),
-            why_undefined=_of_attention,
+            why_undefined=_why_undefined,
         ),
         OptionalIO(
             "mask_bool_2d",

@@ -78,7 +78,7 @@ def samples() -> Iterator[LinearAttentionSample]:
             extra=(("chunk_size", size),),
         )  # fmt: skip
     yield from _shapes(plain)
-    yield from map(expect_refusal, _refused(plain))
+    yield from map(expect_refusal, _list_refused(plain))
 
 
 def _shapes(plain: LinearAttentionSample) -> Iterator[LinearAttentionSample]:
@@ -93,7 +93,7 @@ def _shapes(plain: LinearAttentionSample) -> Iterator[LinearAttentionSample]:
             yield replace(plain, name=f"{name}_{rule}", sizes=sizes, rule=rule, past=name == "no_position")
 
 
-def _refused(plain: LinearAttentionSample) -> Iterator[LinearAttentionSample]:
+def _list_refused(plain: LinearAttentionSample) -> Iterator[LinearAttentionSample]:
     yield replace(plain, name="heads_no_multiple", sizes=(1, 2, 3, 2, 4, 3))
     yield replace(plain, name="fewer_query_heads", sizes=(1, 2, 1, 2, 4, 3))
     yield replace(plain, name="update_rule", rule="gated_linear", omitted=("decay", "beta"))

@@ -127,19 +127,21 @@ def truth(node: Node) -> Truth:
     x = node.value("X") if node.value("input") is None else node.array("input")
     assert x is not None
     precision = Precision(x.dtype)
-    cos, sin = (_of_tokens(node, name, x.shape[0], x.shape[1] if x.ndim == 3 else x.shape[2]) for name in
+    cos, sin = (_gather_tokens(node, name, x.shape[0], x.shape[1] if x.ndim == 3 else x.shape[2]) for name in
                 ("cos_cache", "sin_cache"))  # fmt: skip
     values = exact(x)
     if x.ndim == 3:
         heads = node.integer("num_heads", 0) or x.shape[2] // (2 * cos.shape[-1])
         values = values.reshape(*x.shape[:2], heads, x.shape[2] // heads).transpose(0, 2, 1, 3)
-    turned = rotated(precision, values, exact(cos[:, None]), exact(sin[:, None]), bool(node.integer("interleaved", 0)))
+    turned = rotate_heads(
+        precision, values, exact(cos[:, None]), exact(sin[:, None]), bool(node.integer("interleaved", 0))
+    )
     if x.ndim == 3:
         turned = turned.transpose(0, 2, 1, 3).reshape(*x.shape)
     return Outputs((precision.output(node.outputs[0], turned),))
 
 
-def _of_tokens(node: Node, name: str, batch: int, sequence: int) -> Array:
+def _gather_tokens(node: Node, name: str, batch: int, sequence: int) -> Array:
     """The cache's rows [B, S, dim / 2] of the tokens."""
     cache, ids = node.array(name), node.value("position_ids")
     if ids is None:
@@ -149,7 +151,7 @@ def _of_tokens(node: Node, name: str, batch: int, sequence: int) -> Array:
     return np.asarray(cache[ids])
 
 
-def rotated(precision: Precision, x: Estimate, cos: Estimate, sin: Estimate, interleaved: bool) -> Estimate:
+def rotate_heads(precision: Precision, x: Estimate, cos: Estimate, sin: Estimate, interleaved: bool) -> Estimate:
     """x [B, N, S, H] with its first elements rotated by cos and sin, [B or 1, 1, S, dim / 2] or [S, dim / 2].
 
     A pair are elements i and i + dim / 2, or 2 i and 2 i + 1 where they are interleaved.

@@ -67,7 +67,7 @@ def samples() -> Iterator[CausalSample]:
     for values in ("nan", "infinity", "saturation"):
         silu = "silu" if values == "saturation" else None
         yield replace(plain, name=values, values=values, past=True, activation=silu)
-    yield from map(expect_refusal, _refused(CausalSample(name="")))
+    yield from map(expect_refusal, _list_refused(CausalSample(name="")))
 
 
 def _shapes(plain: CausalSample) -> Iterator[CausalSample]:
@@ -89,7 +89,7 @@ def _shapes(plain: CausalSample) -> Iterator[CausalSample]:
     yield replace(plain, name="length_0_past_state", x=(2, 3, 0), past=True)
 
 
-def _refused(plain: CausalSample) -> Iterator[CausalSample]:
+def _list_refused(plain: CausalSample) -> Iterator[CausalSample]:
     yield replace(plain, name="weight_of_other_channels", weight=(4, 1, 3))
     yield replace(plain, name="weight_of_two_groups", weight=(3, 2, 3))
     yield replace(plain, name="weight_of_rank_2", weight=(3, 3))

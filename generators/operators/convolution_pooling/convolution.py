@@ -75,11 +75,11 @@ def _sample(name: str, attributes: Attributes = (), **members: Any) -> ConvSampl
 
 def samples() -> Iterator[ConvSample]:
     yield from _attributes()
-    yield from _same()
+    yield from _list_same()
     yield from _groups()
     yield from _dimensions()
     yield from _values_of_x()
-    yield from map(expect_refusal, _refused())
+    yield from map(expect_refusal, _list_refused())
 
 
 def _attributes() -> Iterator[ConvSample]:
@@ -104,7 +104,7 @@ def _attributes() -> Iterator[ConvSample]:
     yield _sample("dilations_pads_strides", (("dilations", (2, 1)), ("pads", (2, 0, 1, 1)), ("strides", (1, 2))))
 
 
-def _same() -> Iterator[ConvSample]:
+def _list_same() -> Iterator[ConvSample]:
     for mode in ("SAME_UPPER", "SAME_LOWER"):
         low, auto_pad = mode.lower(), ("auto_pad", mode)
         yield _sample(low, (auto_pad,), every_dtype=True)
@@ -162,7 +162,7 @@ def _values_of_x() -> Iterator[ConvSample]:
     yield _sample("values_large", values="large", bias=None)
 
 
-def _refused() -> Iterator[ConvSample]:
+def _list_refused() -> Iterator[ConvSample]:
     yield _sample("channels_differ", w=(3, 3, 3, 2))
     yield _sample("group_does_not_divide_outputs", (("group", 2),), w=(3, 1, 3, 2))
     yield _sample("kernel_beyond_image", w=(3, 2, 9, 2))
@@ -288,18 +288,18 @@ def truth(node: Node) -> Truth:
         wide = bias.astype(np.float64).reshape(-1, *(1,) * windows.rank)
         total, magnitude = total + wide, magnitude + abs(wide)
     length = windows.taps_each * w.shape[1] + (bias is not None)
-    exact, bound = fused_activation.applied(node, total, bounds.accumulated(length, x.dtype, magnitude), x.dtype)
-    output = bounds.rounded("Y", exact, x.dtype, bound)
+    exact, bound = fused_activation.apply_activation(node, total, bounds.bound_sum(length, x.dtype, magnitude), x.dtype)
+    output = bounds.round_output("Y", exact, x.dtype, bound)
     return Outputs((_channels_last(output, bound) if node.op_type == "NhwcConv" else output,))
 
 
 def _channels_last(output: Output, bound: Ulp) -> Output:
-    def moved(array: Array) -> Array:
+    def move_channels(array: Array) -> Array:
         return np.ascontiguousarray(np.moveaxis(array, 1, -1))
 
     assert output.exact is not None
-    last = replace(bound, floor=moved(np.broadcast_to(bound.floor, output.value.shape)))
-    return replace(output, value=moved(output.value), exact=moved(output.exact), bound=last)
+    last = replace(bound, floor=move_channels(np.broadcast_to(bound.floor, output.value.shape)))
+    return replace(output, value=move_channels(output.value), exact=move_channels(output.exact), bound=last)
 
 
 def parse(node: Node) -> tuple[Array, Array, Array | None, Windows, int] | str:
@@ -328,7 +328,7 @@ def lower(node: Node) -> Lowering | None:
         return None
     x, w, bias, windows, group = conv
     lowering = convolution(node, (x, w, bias), windows, group, ConvolutionDirection.FORWARD, (x.shape[0], w.shape[0]))
-    return _strided(lowering) if node.op_type == "NhwcConv" else lowering
+    return _put_strides(lowering) if node.op_type == "NhwcConv" else lowering
 
 
 def is_lowered(x: Array) -> bool:
@@ -336,15 +336,15 @@ def is_lowered(x: Array) -> bool:
     return x.size > 0 and x.ndim <= 5 and x.dtype != np.float64
 
 
-def _strided(lowering: Lowering) -> Lowering:
+def _put_strides(lowering: Lowering) -> Lowering:
     """The channels lie last in memory: the same sizes, with the strides of [N, *spatial, C]."""
     desc = cast(Convolution, lowering.description)
     named = ("input_tensor", "filter_tensor", "output_tensor")
-    last = {name: _with_channels_last(getattr(desc, name)) for name in named}
+    last = {name: _put_channels_last(getattr(desc, name)) for name in named}
     return replace(lowering, description=replace(desc, **cast(Any, last)))
 
 
-def _with_channels_last(tensor: TensorDesc) -> TensorDesc:
+def _put_channels_last(tensor: TensorDesc) -> TensorDesc:
     _, channels, *spatial = tensor.sizes
     steps = [channels * prod(spatial[axis + 1 :]) for axis in range(len(spatial))]
     return replace(tensor, strides=(channels * prod(spatial), 1, *steps))
@@ -364,7 +364,7 @@ def convolution(
     missing = max(0, 4 - x.ndim)
     bias = None if bias is None else bias.reshape(1, -1, *(1,) * (windows.rank + missing))
     output = (*leading, *(1,) * missing, *(windows.output if forward else windows.image))
-    x, w = (with_missing_axes(array, missing) for array in (x, w))
+    x, w = (insert_missing_axes(array, missing) for array in (x, w))
     desc = Convolution(
         input_tensor=TensorDesc.of(x),
         filter_tensor=TensorDesc.of(w),
@@ -383,7 +383,7 @@ def convolution(
     return Lowering(desc, (x, w, bias))
 
 
-def with_missing_axes(array: Array, missing: int) -> Array:
+def insert_missing_axes(array: Array, missing: int) -> Array:
     """[N, C, W] with `missing` axes of size 1 behind the channels, contiguous."""
     return np.ascontiguousarray(array).reshape(*array.shape[:2], *(1,) * missing, *array.shape[2:])
 
@@ -465,7 +465,7 @@ def integer_truth(node: Node) -> Truth:
     if isinstance(conv, str):
         return Refusal(conv)
     x, w, _, windows, group = conv
-    x_zero, w_zero = (_widened(node, name) for name in ("x_zero_point", "w_zero_point"))
+    x_zero, w_zero = (_widen_integers(node, name) for name in ("x_zero_point", "w_zero_point"))
     if w_zero.size not in (1, w.shape[0]):
         return Refusal(f"w_zero_point must have one value, or one for each of {w.shape[0]} outputs")
     shifted = w.astype(np.int64) - w_zero.reshape(-1, *(1,) * (w.ndim - 1))
@@ -475,7 +475,7 @@ def integer_truth(node: Node) -> Truth:
     return Outputs((Output("y", total.astype(np.int32)),))
 
 
-def _widened(node: Node, name: str) -> Array:
+def _widen_integers(node: Node, name: str) -> Array:
     value = node.value(name)
     return np.zeros((), np.int64) if value is None else value.astype(np.int64)
 
@@ -488,7 +488,7 @@ def integer_lower(node: Node) -> Lowering | None:
     x, w, _, windows, group = conv
     missing = max(0, 4 - x.ndim)
     rank = x.ndim + missing
-    x, w = (with_missing_axes(array, missing) for array in (x, w))
+    x, w = (insert_missing_axes(array, missing) for array in (x, w))
     x_zero, w_zero = node.value("x_zero_point"), node.value("w_zero_point")
     x_zero = None if x_zero is None else x_zero.reshape((1,) * rank)
     w_zero = None if w_zero is None else w_zero.reshape(1, -1, *(1,) * (rank - 2))

@@ -47,7 +47,7 @@ from epcheck.generators.operators.convolution_pooling.convolution import (
     plain_values,
     values_of,
 )
-from epcheck.generators.oracle_math.window import Windows, convolve_transposed, halved, spatial_attributes
+from epcheck.generators.oracle_math.window import Windows, convolve_transposed, halve_padding, spatial_attributes
 from epcheck.generators.truth import Outputs, Refusal, Truth
 
 DECLARES = (
@@ -76,7 +76,7 @@ def samples() -> Iterator[TransposeSample]:
     yield from _output_sizes()
     yield from _groups()
     yield from _dimensions()
-    yield from map(expect_refusal, _refused())
+    yield from map(expect_refusal, _list_refused())
 
 
 def _attributes() -> Iterator[TransposeSample]:
@@ -151,7 +151,7 @@ def _dimensions() -> Iterator[TransposeSample]:
         yield _sample(f"values_{kind}", (("strides", (2, 2)),), values=kind, every_dtype=True)
 
 
-def _refused() -> Iterator[TransposeSample]:
+def _list_refused() -> Iterator[TransposeSample]:
     yield _sample("channels_differ", w=(4, 2, 3, 2))
     yield _sample("group_does_not_divide", (("group", 2),))
     yield _sample("kernel_shape_differs", (("kernel_shape", (2, 2)),))
@@ -220,8 +220,8 @@ def truth(node: Node) -> Truth:
         wide = bias.astype(np.float64).reshape(-1, *(1,) * windows.rank)
         total, magnitude = total + wide, magnitude + abs(wide)
     length = windows.taps_each * (x.shape[1] // group) + (bias is not None)
-    exact, bound = fused_activation.applied(node, total, bounds.accumulated(length, x.dtype, magnitude), x.dtype)
-    return Outputs((bounds.rounded("Y", exact, x.dtype, bound),))
+    exact, bound = fused_activation.apply_activation(node, total, bounds.bound_sum(length, x.dtype, magnitude), x.dtype)
+    return Outputs((bounds.round_output("Y", exact, x.dtype, bound),))
 
 
 def parse(node: Node) -> tuple[Array, Array, Array | None, Windows, int] | str:
@@ -244,7 +244,7 @@ def parse(node: Node) -> tuple[Array, Array, Array | None, Windows, int] | str:
 def _windows(node: Node, image: tuple[int, ...], kernel: tuple[int, ...]) -> Windows | str:
     """The page's formulas: the output's size from the pads, or the pads from output_shape or SAME."""
     dynamic = node.value("Pads")
-    complete = node if dynamic is None else _with_attribute(node, "pads", tuple(int(pad) for pad in dynamic))
+    complete = node if dynamic is None else _set_attribute(node, "pads", tuple(int(pad) for pad in dynamic))
     attributes = spatial_attributes(complete, len(image))
     if isinstance(attributes, str):
         return attributes
@@ -260,7 +260,7 @@ def _windows(node: Node, image: tuple[int, ...], kernel: tuple[int, ...]) -> Win
         shape = tuple(stride * size for stride, size in zip(strides, image, strict=True))
     if shape:
         totals = tuple(size - wanted for size, wanted in zip(natural, shape, strict=True))
-        begin, end = halved(totals, upper=mode == "SAME_UPPER")
+        begin, end = halve_padding(totals, upper=mode == "SAME_UPPER")
     elif mode == "VALID":
         begin = end = (0,) * len(image)
     if min(begin) < 0:
@@ -269,7 +269,7 @@ def _windows(node: Node, image: tuple[int, ...], kernel: tuple[int, ...]) -> Win
     return Windows(output, kernel, strides, dilations, begin, end, image)
 
 
-def _with_attribute(node: Node, name: str, value: Attribute) -> Node:
+def _set_attribute(node: Node, name: str, value: Attribute) -> Node:
     return replace(node, attributes={**node.attributes, name: value})
 
 
@@ -283,7 +283,9 @@ def lower(node: Node) -> Lowering | None:
     return convolution(node, (x, w, bias), windows, group, ConvolutionDirection.BACKWARD, leading)
 
 
-def _transposed(name: str, domain: str, samples: Callable[[], Iterator[TransposeSample]]) -> Operator[TransposeSample]:
+def _make_operator(
+    name: str, domain: str, samples: Callable[[], Iterator[TransposeSample]]
+) -> Operator[TransposeSample]:
     return Operator(
         name, samples, partial(bindings, domain=domain), partial(node, name=name, domain=domain), truth, lower,
         domain=domain,
@@ -347,9 +349,9 @@ PARAMETER_SPACES = {
 
 OPERATORS = declare(
     (
-        _transposed("ConvTranspose", "", samples),
-        _transposed("ConvTransposeWithDynamicPads", CONTRIB, dynamic_samples),
-        _transposed("DmlFusedConvTranspose", DML, lambda: fused_samples(samples(), TransposeSample)),
+        _make_operator("ConvTranspose", "", samples),
+        _make_operator("ConvTransposeWithDynamicPads", CONTRIB, dynamic_samples),
+        _make_operator("DmlFusedConvTranspose", DML, lambda: fused_samples(samples(), TransposeSample)),
     ),
     interactions=INTERACTIONS,
     optional_io=OPTIONAL_IO,

@@ -234,7 +234,7 @@ def _broken_rule(node: Node) -> str | None:
     return None
 
 
-def _sampled(node: Node) -> Approximate:
+def _sample_taps(node: Node) -> Approximate:
     """What each tap reads: [N, C, k..., o...]."""
     x, offset, kernel = node.array("X"), node.array("offset"), node.array("W").shape[2:]
     axes, unit = len(kernel), unit_of(x.dtype)
@@ -269,7 +269,7 @@ def truth(node: Node) -> Truth:
     if not x.size:
         shape = (x.shape[0], w.shape[0], *node.array("offset").shape[2:])
         return Outputs((Output("Y", np.zeros(shape, x.dtype)),))
-    read, unit = _sampled(node), unit_of(x.dtype)
+    read, unit = _sample_taps(node), unit_of(x.dtype)
     mask = node.value("mask")
     if mask is not None:
         factor = mask.astype(np.float64).reshape(x.shape[0], offset_group, *w.shape[2:], *mask.shape[2:])
@@ -277,7 +277,8 @@ def truth(node: Node) -> Truth:
         masked = read.value * factor
         read = Approximate(masked, read.error * np.abs(factor) + unit * np.abs(masked))
     sums = [
-        _contracted(part, w_part, axes) for part, w_part in zip(_split(read, group), np.split(w, group), strict=True)
+        _contract(part, w_part, axes)
+        for part, w_part in zip(_split_groups(read, group), np.split(w, group), strict=True)
     ]
     terms = Terms(
         np.concatenate([s.value for s in sums], 1),
@@ -292,12 +293,12 @@ def truth(node: Node) -> Truth:
     return Outputs((output("Y", total(unit, terms, term(Approximate.exact(added))), x.dtype),))
 
 
-def _split(read: Approximate, group: int) -> list[Approximate]:
+def _split_groups(read: Approximate, group: int) -> list[Approximate]:
     pairs = zip(np.split(read.value, group, 1), np.split(read.error, group, 1), strict=True)
     return [Approximate(value, error) for value, error in pairs]
 
 
-def _contracted(read: Approximate, w: Array, axes: int) -> Terms:
+def _contract(read: Approximate, w: Array, axes: int) -> Terms:
     """The sums over channels and taps: read [N, c, k..., o...], w [oC, c, k...] -> [N, oC, o...]."""
     summed = list(range(1, axes + 2))
 

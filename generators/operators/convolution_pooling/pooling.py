@@ -80,13 +80,13 @@ def _sample(name: str, kernel: tuple[int, ...] = (3, 2), attributes: Attributes 
 
 def samples(operator: str) -> Iterator[PoolSample]:
     """Those of the sliding pools that are meant for the operator."""
-    own = {"AveragePool": _of_average, "LpPool": _of_lp, "MaxPool": _of_max}[operator]
+    own = {"AveragePool": _list_average, "LpPool": _list_lp, "MaxPool": _list_max}[operator]
     yield from _windows()
-    yield from _same(operator)
-    yield from _rounded_up(operator)
+    yield from _list_same(operator)
+    yield from _list_rounded_up(operator)
     yield from _dimensions()
     yield from own()
-    yield from map(expect_refusal, _refused())
+    yield from map(expect_refusal, _list_refused())
 
 
 def _windows() -> Iterator[PoolSample]:
@@ -111,7 +111,7 @@ def _windows() -> Iterator[PoolSample]:
     ), every_dtype=True)  # fmt: skip
 
 
-def _same(operator: str) -> Iterator[PoolSample]:
+def _list_same(operator: str) -> Iterator[PoolSample]:
     strided = STRIDED_SAME if operator == "LpPool" else 1
     for mode in ("SAME_UPPER", "SAME_LOWER"):
         low, auto_pad = mode.lower(), ("auto_pad", mode)
@@ -129,7 +129,7 @@ def _same(operator: str) -> Iterator[PoolSample]:
     yield _sample("valid_strided", (3, 2), (("auto_pad", "VALID"), ("strides", (2, 3))))
 
 
-def _rounded_up(operator: str) -> Iterator[PoolSample]:
+def _list_rounded_up(operator: str) -> Iterator[PoolSample]:
     up = ("ceil_mode", 1)
     yield _sample("ceil_mode_0", (2, 2), (("ceil_mode", 0), ("strides", (2, 2))))
     yield _sample("ceil_mode_no_rest", (2, 3), (up, ("strides", (2, 2))))
@@ -167,7 +167,7 @@ def _dimensions() -> Iterator[PoolSample]:
     yield _sample("size_0_batch", x=(0, 2, 6, 7))
 
 
-def _of_average() -> Iterator[PoolSample]:
+def _list_average() -> Iterator[PoolSample]:
     counted = ("count_include_pad", 1)
     yield _sample("count_include_pad_0", (3, 3), (("count_include_pad", 0), ("pads", (1, 1, 1, 1))))
     yield _sample("count_include_pad", (3, 3), (counted, ("pads", (1, 1, 1, 1))), every_dtype=True)
@@ -186,7 +186,7 @@ def _of_average() -> Iterator[PoolSample]:
         yield _sample(f"values_{kind}", (2, 2), values=kind, every_dtype=True)
 
 
-def _of_lp() -> Iterator[PoolSample]:
+def _list_lp() -> Iterator[PoolSample]:
     for p in (1, 2, 3, 4):
         yield _sample(f"p_{p}", (3, 2), (("p", p),), every_dtype=True)
         yield _sample(f"p_{p}_pads_strides", (3, 3), (("p", p), ("pads", (1, 0, 1, 1)), ("strides", (2, 2))))
@@ -204,8 +204,8 @@ WITH_INDICES = frozenset(
 )  # fmt: skip
 
 
-def _of_max() -> Iterator[PoolSample]:
-    for sample in (*_windows(), *_same("MaxPool"), *_rounded_up("MaxPool"), *_dimensions()):
+def _list_max() -> Iterator[PoolSample]:
+    for sample in (*_windows(), *_list_same("MaxPool"), *_list_rounded_up("MaxPool"), *_dimensions()):
         if sample.every_dtype or sample.name in WITH_INDICES:
             yield replace(sample, name=f"indices_{sample.name}", indices=True)
     for indices in (False, True):
@@ -229,7 +229,7 @@ def _of_max() -> Iterator[PoolSample]:
     yield _sample("storage_order_1_without_indices", (2, 2), (("storage_order", 1),))
 
 
-def _refused() -> Iterator[PoolSample]:
+def _list_refused() -> Iterator[PoolSample]:
     yield _sample("kernel_shape_too_short", (3,))
     yield _sample("kernel_beyond_image", (9, 2))
     yield _sample("pads_too_short", (3, 2), (("pads", (1, 1)),))
@@ -337,8 +337,8 @@ def average_truth(node: Node) -> Truth:
     under = columns(x.astype(np.float64), windows, 0.0)
     with np.errstate(invalid="ignore"):
         average, magnitude = under.sum(-1) / divisor, abs(under).sum(-1) / divisor
-    bound = bounds.accumulated(windows.taps_each, x.dtype, magnitude, roundings=1)
-    return Outputs((bounds.rounded("Y", average, x.dtype, bound),))
+    bound = bounds.bound_sum(windows.taps_each, x.dtype, magnitude, roundings=1)
+    return Outputs((bounds.round_output("Y", average, x.dtype, bound),))
 
 
 POWER_ULPS = {"float16": 2}
@@ -359,7 +359,9 @@ def lp_truth(node: Node) -> Truth:
     power = POWER_ULPS.get(x.dtype.name, 32)
     ulps = (windows.taps_each + power) / p + power + 2
     sources = (bounds.WEBNN.cite_row("pow"), bounds.cite_sum(windows.taps_each))
-    return Outputs((bounds.rounded("Y", (under**p).sum(-1) ** (1 / p), x.dtype, bounds.ulp(ulps, sources, x.dtype)),))
+    return Outputs(
+        (bounds.round_output("Y", (under**p).sum(-1) ** (1 / p), x.dtype, bounds.ulp(ulps, sources, x.dtype)),)
+    )
 
 
 def max_truth(node: Node) -> Truth:

@@ -191,9 +191,9 @@ def align_truth(node: Node) -> Truth:
     unit = float(bounds.finfo(align.x.dtype).eps) / 2
     moved = 8 * unit * float(abs(align.rois).max(initial=0)) * 2 * largest * 2
     magnitude = np.full(output.shape, largest)
-    bound = bounds.accumulated(4 * most, align.x.dtype, magnitude, roundings=3)
+    bound = bounds.bound_sum(4 * most, align.x.dtype, magnitude, roundings=3)
     bound = bounds.ulp(bound.bound, bound.citations, align.x.dtype, bound.floor + moved)
-    return Outputs((bounds.rounded("Y", output, align.x.dtype, bound),))
+    return Outputs((bounds.round_output("Y", output, align.x.dtype, bound),))
 
 
 def _positions(start: float, end: float, bins: int, align: _Align) -> Array:

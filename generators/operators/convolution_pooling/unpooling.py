@@ -254,8 +254,8 @@ def fold_truth(node: Node) -> Truth:
     if dtype.kind != "f":
         return Outputs((Output("output", scatter(under, windows)),))
     wide = under.astype(np.float64)
-    bound = bounds.accumulated(windows.taps_each, dtype, scatter(abs(wide), windows), roundings=0)
-    return Outputs((bounds.rounded("output", scatter(wide, windows), dtype, bound),))
+    bound = bounds.bound_sum(windows.taps_each, dtype, scatter(abs(wide), windows), roundings=0)
+    return Outputs((bounds.round_output("output", scatter(wide, windows), dtype, bound),))
 
 
 def _fold(node: Node) -> tuple[Array, Windows] | str:

@@ -25,7 +25,7 @@ import numpy as np
 from epcheck.generators import schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, zero_signs
-from epcheck.generators.bounds.elementary import VULKAN, Shader, bounded
+from epcheck.generators.bounds.elementary import VULKAN, Shader, bound_formula
 from epcheck.generators.case import CaseContext
 from epcheck.generators.citation import Citations, statement
 from epcheck.generators.directml import OperatorDesc
@@ -39,7 +39,7 @@ from epcheck.generators.families.elementwise import (
     ElementwiseOperator,
     ElementwiseSample,
     both_signs,
-    small,
+    list_small,
 )
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.truth import Output, Outputs, Truth, Ulp, ZeroSigns
@@ -100,7 +100,7 @@ NO_NAN = tuple(value for value in SPECIAL if not np.isnan(value))
 NO_INFINITY = tuple(value for value in SPECIAL if not np.isinf(value))
 
 
-def _large(info: Any) -> list[float]:
+def _list_large(info: Any) -> list[float]:
     """Where exp overflows, or its reciprocal does, and beyond."""
     end = float(np.log(np.float64(info.max)))
     values = (8.0, 10.0, 16.0, 20.0, end - 1, end + 1, 2 * end, 1000.0, 30000.0, float(info.max) / 4, float(info.max))
@@ -112,7 +112,7 @@ def _negative_tail(info: Any) -> list[float]:
     return [-float(x) for x in np.linspace(1, -np.log(np.float64(info.tiny)) - 0.5, 24)]
 
 
-SATURATION = {"small": small, "large": _large}
+SATURATION = {"small": list_small, "large": _list_large}
 
 
 def _expm1_floor(shader: Shader, x: Array) -> Array:
@@ -134,7 +134,7 @@ def _sigmoid_floor(shader: Shader, x: Array) -> Array:
     return shader.of_exp(x) * sigmoid(x) * sigmoid(-x)
 
 
-def _around(threshold: float) -> Callable[[Any], list[float]]:
+def _surround_threshold(threshold: float) -> Callable[[Any], list[float]]:
     """Values of the dtype on both sides of a threshold and of its opposite, and on them."""
 
     def limits(info: Any) -> list[float]:
@@ -159,10 +159,10 @@ def _hard_swish(x: Array) -> Array:
 
 def _settings(name: str, *values: float) -> dict[str, Numbers]:
     """Settings of one attribute, by readable names: `alpha_minus_0_5`."""
-    return {f"{name}_{_in_words(value)}": {name: value} for value in values}
+    return {f"{name}_{_write_number(value)}": {name: value} for value in values}
 
 
-def _in_words(value: float) -> str:
+def _write_number(value: float) -> str:
     return f"{value:g}".replace("-", "minus_").replace(".", "_").replace("+", "")
 
 
@@ -290,7 +290,7 @@ ACTIVATIONS = (
             "lambd_1_bias_1": {"lambd": 1.0, "bias": 1.0},
             "lambd_2_bias_3": {"lambd": 2.0, "bias": 3.0},
         },
-        domain=Domain(limits={"beside_lambd": _around(0.5)}),
+        domain=Domain(limits={"beside_lambd": _surround_threshold(0.5)}),
         describe=lambda tensor, output, lambd, bias: activation.Shrink(tensor, output, bias=bias, threshold=lambd),
     ),
     Activation(
@@ -316,7 +316,7 @@ ACTIVATIONS = (
         "Softsign",
         lambda x: x / (1 + np.abs(x)),
         3,
-        domain=Domain(special=NO_INFINITY, limits={"large": lambda info: _large(info)[:-2]}),
+        domain=Domain(special=NO_INFINITY, limits={"large": lambda info: _list_large(info)[:-2]}),
         describe=activation.Softsign,
     ),
     Activation(
@@ -338,7 +338,7 @@ ACTIVATIONS = (
         SELECTION,
         attributes=("alpha",),
         settings=_settings("alpha", 0.0, 0.25, 2.0, -0.5, 1000.0),
-        domain=Domain(limits={"beside_alpha": _around(1.0)}),
+        domain=Domain(limits={"beside_alpha": _surround_threshold(1.0)}),
         describe=activation.ThresholdedRelu,
     ),
 )
@@ -392,16 +392,16 @@ def truth(row: Activation, node: Node) -> Truth:
     assert operand is not None
     numbers, dtype = numbers_of(row, node), operand.value.dtype
     if dtype.kind != "f":
-        return Outputs((Output(node.outputs[0], _of_integers(row, operand.value, numbers)),))
-    x = elementwise.widened(operand.value)
+        return Outputs((Output(node.outputs[0], _shrink_integers(row, operand.value, numbers)),))
+    x = elementwise.widen_floats(operand.value)
     with np.errstate(all="ignore"):
         y = np.asarray(row.exact(x, **numbers))
         bound = _bound(row, x, y, dtype, numbers)
     zeros = ZeroSigns(row.zeros) if row.zeros else None
-    return Outputs((bounds.rounded(node.outputs[0], y, dtype, bound, zeros),))
+    return Outputs((bounds.round_output(node.outputs[0], y, dtype, bound, zeros),))
 
 
-def _of_integers(row: Activation, x: Array, numbers: Numbers) -> Array:
+def _shrink_integers(row: Activation, x: Array, numbers: Numbers) -> Array:
     if row.name == "Relu":
         return np.asarray(np.maximum(x, x.dtype.type(0)))
     whole = {name: int(value) for name, value in numbers.items()}
@@ -411,7 +411,7 @@ def _of_integers(row: Activation, x: Array, numbers: Numbers) -> Array:
 def _bound(row: Activation, x: Array, y: Array, dtype: np.dtype[Any], numbers: Numbers) -> Ulp:
     ulps = row.half_ulps if row.half_ulps is not None and dtype == np.float16 else row.ulps
     floor = row.floor
-    return bounded(ulps, row.citations, dtype, None if floor is None else lambda s: floor(s, x, y, **numbers))
+    return bound_formula(ulps, row.citations, dtype, None if floor is None else lambda s: floor(s, x, y, **numbers))
 
 
 def lower(row: Activation, node: Node) -> Lowering | None:
@@ -422,7 +422,7 @@ def lower(row: Activation, node: Node) -> Lowering | None:
     if describe is None:
         return None
     numbers = numbers_of(row, node)
-    return elementwise.lowered(operand.value, lambda tensor: describe(tensor, tensor, **numbers))
+    return elementwise.lower_tensor(operand.value, lambda tensor: describe(tensor, tensor, **numbers))
 
 
 OPERATORS = tuple(

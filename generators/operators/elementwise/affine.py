@@ -17,7 +17,7 @@ import numpy as np
 
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.bounds.elementary import bounded
+from epcheck.generators.bounds.elementary import bound_formula
 from epcheck.generators.case import CaseContext, expect_refusal
 from epcheck.generators.directml.descriptions.elementwise.unary import ElementWiseIdentity
 from epcheck.generators.directml.descriptions.elementwise.value_scale_2d import ValueScale2D
@@ -64,20 +64,22 @@ def affine_node(sample: ElementwiseSample, context: CaseContext) -> Node:
 
 def affine_truth(node: Node) -> Truth:
     """alpha x + beta in float64, rounded once."""
-    x = elementwise.widened(node.array("X"))
+    x = elementwise.widen_floats(node.array("X"))
     alpha, beta = node.number("alpha", 1.0), node.number("beta", 0.0)
     y = alpha * x + beta
-    return Outputs((bounds.rounded("Y", y, node.array("X").dtype, _bound(alpha * x, beta, node.array("X").dtype)),))
+    return Outputs(
+        (bounds.round_output("Y", y, node.array("X").dtype, _bound(alpha * x, beta, node.array("X").dtype)),)
+    )
 
 
 def _bound(product: Array, addend: float | Array, dtype: np.dtype[Any]) -> Ulp:
-    return bounded(2, (WEBNN_LINEAR,), dtype, lambda s: 2 * s.eps * (np.abs(product) + np.abs(addend)))
+    return bound_formula(2, (WEBNN_LINEAR,), dtype, lambda s: 2 * s.eps * (np.abs(product) + np.abs(addend)))
 
 
 def affine_lower(node: Node) -> Lowering | None:
     """Rank padded to 4; the identity with scale and bias."""
     scale_bias = (node.number("alpha", 1.0), node.number("beta", 0.0))
-    return elementwise.lowered(node.array("X"), lambda tensor: ElementWiseIdentity(tensor, tensor, scale_bias))
+    return elementwise.lower_tensor(node.array("X"), lambda tensor: ElementWiseIdentity(tensor, tensor, scale_bias))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,13 +130,13 @@ def _bias(node: Node) -> tuple[float, ...]:
 
 def scaler_truth(node: Node) -> Truth:
     """scale x + bias[c] in float64, rounded once."""
-    dtype, x, bias = node.array("input").dtype, elementwise.widened(node.array("input")), _bias(node)
+    dtype, x, bias = node.array("input").dtype, elementwise.widen_floats(node.array("input")), _bias(node)
     if x.ndim != 4:
         return Refusal(f"the input must be [N, C, H, W]; it has rank {x.ndim}")
     if len(bias) != x.shape[1]:
         return Refusal(f"bias has {len(bias)} numbers for {x.shape[1]} channels")
     product, addend = node.number("scale", 1.0) * x, np.array(bias).reshape(-1, 1, 1)
-    return Outputs((bounds.rounded("output", product + addend, dtype, _bound(product, addend, dtype)),))
+    return Outputs((bounds.round_output("output", product + addend, dtype, _bound(product, addend, dtype)),))
 
 
 def scaler_lower(node: Node) -> Lowering | None:
@@ -143,7 +145,7 @@ def scaler_lower(node: Node) -> Lowering | None:
     if value.ndim != 4 or len(bias) != value.shape[1]:
         return None
     scale = node.number("scale", 1.0)
-    return elementwise.lowered(value, lambda tensor: ValueScale2D(tensor, tensor, scale, bias))
+    return elementwise.lower_tensor(value, lambda tensor: ValueScale2D(tensor, tensor, scale, bias))
 
 
 OPERATORS = (

@@ -37,20 +37,22 @@ DECLARES = (
 )
 
 
-def _around_infinity(info: Any) -> list[float]:
+def _list_around_infinity(info: Any) -> list[float]:
     largest = float(info.max)
     return [np.inf, largest, largest / 2, -np.inf, -largest, -largest / 2, np.nan, 0.0, 1.0, -1.0]
 
 
-def _all_infinite(_: Any) -> list[float]:
+def _list_infinities(_: Any) -> list[float]:
     return [np.inf, -np.inf] * 8
 
 
-def _all_nan(_: Any) -> list[float]:
+def _list_nans(_: Any) -> list[float]:
     return [np.nan] * 11
 
 
-DOMAIN = Domain(limits={"around_infinity": _around_infinity, "all_infinite": _all_infinite, "all_nan": _all_nan})
+DOMAIN = Domain(
+    limits={"around_infinity": _list_around_infinity, "all_infinite": _list_infinities, "all_nan": _list_nans}
+)
 SETTINGS: dict[str, dict[str, Attribute]] = {
     "both": {"detect_negative": 1, "detect_positive": 1},
     "positive": {"detect_negative": 0},
@@ -114,12 +116,12 @@ def is_inf_lower(node: Node) -> Lowering | None:
         if positive
         else IsInfinityMode.NEGATIVE
     )
-    return elementwise.lowered(node.array("X"), lambda t: ElementWiseIsInfinity(t, _flags(t), mode))
+    return elementwise.lower_tensor(node.array("X"), lambda t: ElementWiseIsInfinity(t, _flags(t), mode))
 
 
 def is_nan_lower(node: Node) -> Lowering | None:
     """Rank padded to 4, bool as UINT8."""
-    return elementwise.lowered(node.array("X"), lambda t: ElementWiseIsNan(t, _flags(t)))
+    return elementwise.lower_tensor(node.array("X"), lambda t: ElementWiseIsNan(t, _flags(t)))
 
 
 INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {

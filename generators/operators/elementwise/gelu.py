@@ -24,7 +24,7 @@ import numpy as np
 from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.bounds.elementary import VULKAN, Shader, bounded
+from epcheck.generators.bounds.elementary import VULKAN, Shader, bound_formula
 from epcheck.generators.case import CaseContext, expect_refusal
 from epcheck.generators.citation import Citations, statement
 from epcheck.generators.directml.descriptions.elementwise import activation
@@ -56,17 +56,17 @@ def _tail(_: Any) -> list[float]:
     return [-float(x) for x in np.linspace(1, 13, 25)]
 
 
-def _large(info: Any) -> list[float]:
+def _list_large(info: Any) -> list[float]:
     values = (6.0, 9.0, 14.0, 20.0, 40.0, 100.0, 1000.0, 30000.0, float(info.max) / 4)
     return both_signs(*values)
 
 
-def _small(info: Any) -> list[float]:
+def _list_small(info: Any) -> list[float]:
     values = (float(info.tiny) * 4, float(info.eps), float(info.eps) ** 0.5, 0.01, 0.1)
     return both_signs(*values)
 
 
-DOMAIN = Domain(special=(np.nan, 0.0, -0.0), limits={"tail": _tail, "large": _large, "small": _small})
+DOMAIN = Domain(special=(np.nan, 0.0, -0.0), limits={"tail": _tail, "large": _list_large, "small": _list_small})
 
 
 def exact_gelu(x: Array) -> Array:
@@ -163,10 +163,10 @@ def samples(member: Member) -> Iterator[GeluSample]:
             yield GeluSample(name=name, shape=(5, 31), attributes=(("alpha", alpha),), every_dtype=True)
             yield GeluSample(name=f"{name}_long", shape=(1031,), attributes=(("alpha", alpha),))
     if member.bias != "none":
-        yield from _with_bias(member)
+        yield from _list_biased(member)
 
 
-def _with_bias(member: Member) -> Iterator[GeluSample]:
+def _list_biased(member: Member) -> Iterator[GeluSample]:
     split = member.bias == "split"
     shapes: dict[str, tuple[int, ...]] = {
         "bias": (2, 3, 8),
@@ -214,14 +214,14 @@ def node(member: Member, sample: GeluSample, context: CaseContext) -> Node:
         size = sample.bias or x.size * (2 if member.bias == "split" else 1)
         bias = rng.uniform(-1, 1, size).astype(context.dtype)
         if sample.values != "ordinary":
-            x, bias = _beside_each_other(member, x, bias)
+            x, bias = _pair_rows(member, x, bias)
         operands = [Operand(formals[0].name, x), Operand(formals[1].name, bias, parameter=True)]
     attributes: dict[str, Attribute] = dict(sample.attributes)
     result = schema.schema(member.name, context.since_version, member.domain).outputs[0].name
     return Node(member.name, member.domain, context.since_version, tuple(operands), (result,), attributes)
 
 
-def _beside_each_other(member: Member, x: Array, bias: Array) -> tuple[Array, Array]:
+def _pair_rows(member: Member, x: Array, bias: Array) -> tuple[Array, Array]:
     """Boundary values as one row with a bias of 0; before them, where halves are split, a row of ordinary factors."""
     if member.bias != "split":
         return x.reshape(1, 1, -1), np.zeros_like(bias)
@@ -232,10 +232,10 @@ def _beside_each_other(member: Member, x: Array, bias: Array) -> tuple[Array, Ar
 def truth(member: Member, node: Node) -> Truth:
     """The form in float64 on the exact sum of X and bias, rounded once."""
     operands = [operand.value for operand in node.inputs if operand is not None]
-    dtype, x = operands[0].dtype, elementwise.widened(operands[0])
+    dtype, x = operands[0].dtype, elementwise.widen_floats(operands[0])
     off = 0.0
     if len(operands) == 2:
-        bias = elementwise.widened(operands[1])
+        bias = elementwise.widen_floats(operands[1])
         if bias.shape != x.shape[-1:]:
             return Refusal(f"the bias has shape {bias.shape} instead of {x.shape[-1:]}, the last axis of the input")
         x, off = x + bias, 1.0
@@ -245,7 +245,7 @@ def truth(member: Member, node: Node) -> Truth:
         factor, x = _halves(x) if member.bias == "split" else (np.float64(1.0), x)
         y = np.asarray(factor * form.exact(x, **numbers))
         bound = _bound(form, x, np.asarray(factor), dtype, off, numbers)
-    return Outputs((bounds.rounded(node.outputs[0], y, dtype, bound),))
+    return Outputs((bounds.round_output(node.outputs[0], y, dtype, bound),))
 
 
 def _halves(x: Array) -> tuple[Array, Array]:
@@ -261,7 +261,7 @@ def _bound(form: Form, x: Array, factor: Array, dtype: np.dtype[Any], off: float
         value = np.abs(factor) * (form.floor(shader, x, **numbers) + rounding)
         return np.asarray(value + off * shader.eps * np.abs(factor) * np.abs(form.exact(x, **numbers)))
 
-    return bounded(form.ulps, form.citations, dtype, floor)
+    return bound_formula(form.ulps, form.citations, dtype, floor)
 
 
 def lower(member: Member, node: Node) -> Lowering | None:
@@ -270,7 +270,7 @@ def lower(member: Member, node: Node) -> Lowering | None:
     assert first is not None
     if (member.name, member.domain) != ("Gelu", MS) or rest or first.value.dtype == np.float64:
         return None
-    return elementwise.lowered(first.value, lambda tensor: activation.Gelu(tensor, tensor))
+    return elementwise.lower_tensor(first.value, lambda tensor: activation.Gelu(tensor, tensor))
 
 
 OPERATORS = tuple(

@@ -145,14 +145,14 @@ def dropout_truth(node: Node) -> Truth:
 
 def identity_lower(node: Node) -> Lowering | None:
     """Rank padded to 4, the type as it is."""
-    return elementwise.lowered(node.array("input"), lambda tensor: ElementWiseIdentity(tensor, tensor))
+    return elementwise.lower_tensor(node.array("input"), lambda tensor: ElementWiseIdentity(tensor, tensor))
 
 
 def dropout_lower(node: Node) -> Lowering | None:
     """Rank padded to 4; the kernel of Dropout-7 has no mask, and there is no newer one."""
     if _ratio_is_input(node.since_version) or node.since_version > 7:
         return None
-    return elementwise.lowered(node.array("data"), lambda tensor: ActivationIdentity(tensor, tensor))
+    return elementwise.lower_tensor(node.array("data"), lambda tensor: ActivationIdentity(tensor, tensor))
 
 
 MASK = "Dropout outside training: the page does not say what the mask is"

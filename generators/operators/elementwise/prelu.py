@@ -16,13 +16,13 @@ import numpy as np
 from epcheck.generators import graph
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, zero_signs
-from epcheck.generators.bounds.elementary import bounded
+from epcheck.generators.bounds.elementary import bound_formula
 from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.declaration.interaction import Interaction, Literal
 from epcheck.generators.directml import DataType, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise.activation import ParameterizedRelu
-from epcheck.generators.directml.lowering import Lowering, padded
+from epcheck.generators.directml.lowering import Lowering, pad_rank
 from epcheck.generators.directml.tensor import MAX_RANK
 from epcheck.generators.families import elementwise
 from epcheck.generators.node import Node, Operand
@@ -47,13 +47,13 @@ class PReluSample(Sample):
 
 
 def samples() -> Iterator[PReluSample]:
-    yield from _broadcasting()
+    yield from _list_broadcasts()
     yield from _values()
     yield from _sizes()
-    yield from map(expect_refusal, _refused())
+    yield from map(expect_refusal, _list_refused())
 
 
-def _broadcasting() -> Iterator[PReluSample]:
+def _list_broadcasts() -> Iterator[PReluSample]:
     slopes: dict[str, tuple[int, ...]] = {
         "channel": (3, 1, 1),
         "same_shape": (2, 3, 4, 5),
@@ -102,7 +102,7 @@ def _sizes() -> Iterator[PReluSample]:
     yield PReluSample(name="long_slope", shape=(2, 2049), slope=(2049,))
 
 
-def _refused() -> Iterator[PReluSample]:
+def _list_refused() -> Iterator[PReluSample]:
     yield PReluSample(name="slope_of_another_size", shape=(2, 3), slope=(2,))
     yield PReluSample(name="slope_of_higher_rank", shape=(3,), slope=(2, 3))
     yield PReluSample(name="slope_wider_than_data", shape=(3, 1), slope=(3, 4))
@@ -159,7 +159,7 @@ def truth(node: Node) -> Truth:
     wide, factor = x.astype(np.float64), slope.astype(np.float64)
     with np.errstate(all="ignore"):
         y = np.where(wide < 0, factor * wide, wide)
-    return Outputs((bounds.rounded("Y", y, x.dtype, bounded(1, (WEBNN_PRELU,), x.dtype), SIGNS),))
+    return Outputs((bounds.round_output("Y", y, x.dtype, bound_formula(1, (WEBNN_PRELU,), x.dtype), SIGNS),))
 
 
 def _is_broadcastable(sizes: tuple[int, ...], to: tuple[int, ...]) -> bool:
@@ -172,7 +172,7 @@ def lower(node: Node) -> Lowering | None:
     x, slope = node.array("X"), node.array("slope")
     if not _is_broadcastable(slope.shape, x.shape) or not x.size or x.ndim > MAX_RANK:
         return None
-    source = padded(x)
+    source = pad_rank(x)
     aligned = slope.reshape((1,) * (source.ndim - slope.ndim) + slope.shape)
     tensor = TensorDesc.of(source)
     strides = _strides(aligned.shape, source.shape)

@@ -18,7 +18,7 @@ import numpy as np
 from epcheck.generators import graph
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
-from epcheck.generators.bounds.elementary import Shader, bounded
+from epcheck.generators.bounds.elementary import Shader, bound_formula
 from epcheck.generators.case import CaseContext, expect_refusal
 from epcheck.generators.families import elementwise
 from epcheck.generators.families.elementwise import Domain, ElementwiseOperator, ElementwiseSample
@@ -101,20 +101,20 @@ def truth(node: Node) -> Truth:
     left, right = node.array("A"), node.array("B")
     if left.shape != right.shape:
         return Refusal(f"A has shape {left.shape} and B {right.shape}; they must be identical, without broadcasting")
-    a, b, alpha = elementwise.widened(left), elementwise.widened(right), node.number("alpha", 1.0)
+    a, b, alpha = elementwise.widen_floats(left), elementwise.widen_floats(right), node.number("alpha", 1.0)
 
     def floor(shader: Shader) -> Array:
         x = alpha * a
         off = shader.of_exp(x) * sigmoid(x) * sigmoid(-x) + shader.eps * np.abs(x) * sigmoid(x)
-        return np.asarray((np.abs(a) * off + _flushed(a, left.dtype)) * np.abs(b))
+        return np.asarray((np.abs(a) * off + _flush_denormals(a, left.dtype)) * np.abs(b))
 
     with np.errstate(all="ignore"):
         y = a * sigmoid(alpha * a) * b
-        bound = bounded(SWISH_ULPS + 1, LIKE_SIGMOID, left.dtype, floor)
-    return Outputs((bounds.rounded("Y", y, left.dtype, bound),))
+        bound = bound_formula(SWISH_ULPS + 1, LIKE_SIGMOID, left.dtype, floor)
+    return Outputs((bounds.round_output("Y", y, left.dtype, bound),))
 
 
-def _flushed(a: Array, dtype: np.dtype[Any]) -> Array:
+def _flush_denormals(a: Array, dtype: np.dtype[Any]) -> Array:
     """A denormal sigmoid or Swish may be zero (D3D), and what follows multiplies that."""
     return np.asarray(float(bounds.finfo(dtype).tiny) * np.maximum(np.nan_to_num(np.abs(a), nan=0.0, posinf=0.0), 1.0))
 

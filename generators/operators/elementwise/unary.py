@@ -25,7 +25,13 @@ from epcheck.generators.directml import OperatorDesc, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise import activation, unary
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.families import elementwise
-from epcheck.generators.families.elementwise import Domain, ElementwiseOperator, ElementwiseSample, both_signs, small
+from epcheck.generators.families.elementwise import (
+    Domain,
+    ElementwiseOperator,
+    ElementwiseSample,
+    both_signs,
+    list_small,
+)
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.truth import Output, Outputs, Truth, Ulp, ZeroSigns
 
@@ -69,7 +75,7 @@ class Function:
     zeros: str = zero_signs.FUNCTION
 
 
-def _beside(value: float, info: Any, steps: tuple[int, ...] = (-2, -1, 0, 1, 2)) -> list[float]:
+def _list_neighbours(value: float, info: Any, steps: tuple[int, ...] = (-2, -1, 0, 1, 2)) -> list[float]:
     """A number of the dtype and its neighbours, some steps away."""
     bits = np.array([value], info.dtype)
     return [float((bits.view(f"i{bits.itemsize}") + step).view(info.dtype)[0]) for step in steps]
@@ -80,11 +86,11 @@ def _unit_interval(info: Any) -> list[float]:
     return both_signs(1.0, inside, 1 - 4 * float(info.epsneg), 0.75, 0.5, 0.25, float(info.eps), float(info.tiny), 0.0)
 
 
-def _beyond_unit_interval(info: Any) -> list[float]:
+def _list_outside_1(info: Any) -> list[float]:
     return both_signs(1 + float(info.eps), 1.5, 2.0, float(info.max), np.inf)
 
 
-def _large(info: Any) -> list[float]:
+def _list_large(info: Any) -> list[float]:
     """Where the square of an argument overflows."""
     root = float(info.max) ** 0.5
     return [root / 4, root * 4, float(info.max) / 4, float(info.max)]
@@ -94,15 +100,15 @@ def _halves(_: Any) -> list[float]:
     return both_signs(*(k + 0.5 for k in range(9)), 100.5, 101.5)
 
 
-def _beside_halves(info: Any) -> list[float]:
-    return [signed for half in (0.5, 1.5, 2.5) for signed in both_signs(*_beside(half, info))]
+def _list_beside_halves(info: Any) -> list[float]:
+    return [signed for half in (0.5, 1.5, 2.5) for signed in both_signs(*_list_neighbours(half, info))]
 
 
-def _beside_integers(info: Any) -> list[float]:
-    return [signed for whole in (1.0, 2.0, 3.0) for signed in both_signs(*_beside(whole, info))]
+def _list_beside_integers(info: Any) -> list[float]:
+    return [signed for whole in (1.0, 2.0, 3.0) for signed in both_signs(*_list_neighbours(whole, info))]
 
 
-def _last_fractions(info: Any) -> list[float]:
+def _list_last_fractions(info: Any) -> list[float]:
     """Around the magnitude from which on a floating-point number has no fraction left."""
     last = 2.0 ** int(info.nmant)
     return both_signs(
@@ -112,9 +118,9 @@ def _last_fractions(info: Any) -> list[float]:
 
 ROUNDING = {
     "halves": _halves,
-    "beside_halves": _beside_halves,
-    "beside_integers": _beside_integers,
-    "last_fractions": _last_fractions,
+    "beside_halves": _list_beside_halves,
+    "beside_integers": _list_beside_integers,
+    "last_fractions": _list_last_fractions,
 }
 
 
@@ -122,20 +128,25 @@ def _quadrants(_: Any) -> list[float]:
     return both_signs(*(k * np.pi / 4 for k in range(1, 9)))
 
 
-def _within_100_pi(_: Any) -> list[float]:
+def _list_within_100_pi(_: Any) -> list[float]:
     return both_signs(*(k * np.pi + 0.3 for k in (3, 10, 33, 66, 99)))
 
 
-def _beyond_100_pi(info: Any) -> list[float]:
+def _list_beyond_100_pi(info: Any) -> list[float]:
     values = (1e3, 1e4, 5e4, 1e5, 1e7, 1e10, 1e20, 1e37)
     return both_signs(*(value for value in values if value < float(info.max)))
 
 
-def _beside_half_pi(info: Any) -> list[float]:
-    return both_signs(*_beside(HALF_PI, info, (-3, -2, -1, 0, 1, 2, 3)), 1.5, 1.6)
+def _list_beside_half_pi(info: Any) -> list[float]:
+    return both_signs(*_list_neighbours(HALF_PI, info, (-3, -2, -1, 0, 1, 2, 3)), 1.5, 1.6)
 
 
-CIRCULAR = {"quadrants": _quadrants, "within_100_pi": _within_100_pi, "beyond_100_pi": _beyond_100_pi, "small": small}
+CIRCULAR = {
+    "quadrants": _quadrants,
+    "within_100_pi": _list_within_100_pi,
+    "beyond_100_pi": _list_beyond_100_pi,
+    "small": list_small,
+}
 
 
 def _below_overflow(info: Any) -> list[float]:
@@ -158,18 +169,18 @@ def _underflow(info: Any) -> list[float]:
     return [end + 1, end + 0.1, end - 1, end - 3, 2 * end, -float(info.max)]
 
 
-def _saturating(info: Any) -> list[float]:
+def _list_saturating(info: Any) -> list[float]:
     end = float(np.log(np.float64(info.max)))
     values = (2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 9.0, 10.0, 19.0, 20.0, end - 1, end + 1, 2 * end, float(info.max))
     return both_signs(*values)
 
 
-def _around_1(info: Any) -> list[float]:
-    return [*_beside(1.0, info, (-8, -2, -1, 0, 1, 2, 8)), 0.5, 0.75, 1.5, 2.0]
+def _list_around_1(info: Any) -> list[float]:
+    return [*_list_neighbours(1.0, info, (-8, -2, -1, 0, 1, 2, 8)), 0.5, 0.75, 1.5, 2.0]
 
 
-def _from_1(info: Any) -> list[float]:
-    return [*_beside(1.0, info, (0, 1, 2, 3, 8, 64)), 1.0625, 1.5, 2.0]
+def _list_from_1(info: Any) -> list[float]:
+    return [*_list_neighbours(1.0, info, (0, 1, 2, 3, 8, 64)), 1.0625, 1.5, 2.0]
 
 
 def _below_1(info: Any) -> list[float]:
@@ -184,7 +195,7 @@ def _ends(info: Any) -> list[float]:
     return [float(info.tiny), 2 * float(info.tiny), float(info.max) / 2, float(info.max), 1.0, 4.0]
 
 
-def _both_ends(info: Any) -> list[float]:
+def _list_both_ends(info: Any) -> list[float]:
     return both_signs(*_ends(info))
 
 
@@ -196,7 +207,7 @@ def _zeros(_: Any) -> list[float]:
     return [0.0, -0.0]
 
 
-UNIT = Domain(-1, 1, reach=1.0, limits={"domain_ends": _unit_interval, "out_of_domain": _beyond_unit_interval})
+UNIT = Domain(-1, 1, reach=1.0, limits={"domain_ends": _unit_interval, "out_of_domain": _list_outside_1})
 CIRCLE = Domain(-7, 7, reach=float(elementary.SINCOS_REACH), limits=CIRCULAR)
 HYPERBOLIC = Domain(
     -6,
@@ -206,17 +217,23 @@ HYPERBOLIC = Domain(
         "below_overflow": _below_overflow,
         "exp_overflows_but_not_half_of_it": _exp_overflows_but_not_half_of_it,
         "overflow": _overflow,
-        "small": small,
+        "small": list_small,
     },
 )
-SATURATING = Domain(-3, 3, limits={"saturating": _saturating, "small": small})
+SATURATING = Domain(-3, 3, limits={"saturating": _list_saturating, "small": list_small})
 
 FUNCTIONS = (
     Function("Acos", np.arccos, UNIT, lambda t: unary.ElementWiseAcos(t, t), "acos"),
     Function(
         "Acosh",
         np.arccosh,
-        Domain(1, 9, least=1.0, signed=False, limits={"from_1": _from_1, "out_of_domain": _below_1, "large": _large}),
+        Domain(
+            1,
+            9,
+            least=1.0,
+            signed=False,
+            limits={"from_1": _list_from_1, "out_of_domain": _below_1, "large": _list_large},
+        ),
         lambda t: unary.ElementWiseAcosh(t, t),
         "acosh",
     ),
@@ -226,9 +243,9 @@ FUNCTIONS = (
         np.arcsinh,
         Domain(
             limits={
-                "small": small,
+                "small": list_small,
                 "negative": lambda _: [-1.0, -2.0, -10.0, -100.0, -1000.0, -4096.0, -30000.0],
-                "large": lambda info: both_signs(*_large(info)),
+                "large": lambda info: both_signs(*_list_large(info)),
             }
         ),
         lambda t: unary.ElementWiseAsinh(t, t),
@@ -237,7 +254,7 @@ FUNCTIONS = (
     Function(
         "Atan",
         np.arctan,
-        Domain(limits={"small": small, "large": lambda info: both_signs(1.0, 10.0, 1000.0, *_large(info))}),
+        Domain(limits={"small": list_small, "large": lambda info: both_signs(1.0, 10.0, 1000.0, *_list_large(info))}),
         lambda t: unary.ElementWiseAtan(t, t),
         "atan",
     ),
@@ -263,7 +280,7 @@ FUNCTIONS = (
                 "below_overflow": _below_overflow,
                 "overflow": _overflow,
                 "underflow": _underflow,
-                "small": small,
+                "small": list_small,
             },
         ),
         lambda t: unary.ElementWiseExp(t, t),
@@ -284,7 +301,7 @@ FUNCTIONS = (
             100,
             signed=False,
             limits={
-                "around_1": _around_1,
+                "around_1": _list_around_1,
                 "zeros": _zeros,
                 "negative": _negative,
                 "ends": _ends,
@@ -302,7 +319,7 @@ FUNCTIONS = (
             10,
             limits={
                 "zeros": _zeros,
-                "ends": _both_ends,
+                "ends": _list_both_ends,
                 "powers": _powers_of_two,
                 "negative": lambda _: [-3.0, -0.1, -7.0],
             },
@@ -341,7 +358,9 @@ FUNCTIONS = (
     Function(
         "Tan",
         np.tan,
-        Domain(-7, 7, reach=float(elementary.SINCOS_REACH), limits={**CIRCULAR, "beside_half_pi": _beside_half_pi}),
+        Domain(
+            -7, 7, reach=float(elementary.SINCOS_REACH), limits={**CIRCULAR, "beside_half_pi": _list_beside_half_pi}
+        ),
         lambda t: unary.ElementWiseTan(t, t),
         "tan",
     ),
@@ -367,13 +386,13 @@ def truth(function: Function, node: Node) -> Truth:
     """The function in float64, rounded once."""
     (operand,) = node.inputs
     assert operand is not None
-    dtype, x = operand.value.dtype, elementwise.widened(operand.value)
+    dtype, x = operand.value.dtype, elementwise.widen_floats(operand.value)
     with np.errstate(all="ignore"):
         y = np.asarray(function.exact(x))
     if dtype.kind != "f":
         return Outputs((Output(node.outputs[0], y.astype(dtype)),))
     signs = ZeroSigns(function.zeros)
-    return Outputs((bounds.rounded(node.outputs[0], y, dtype, _bound(function, x, y, dtype), signs),))
+    return Outputs((bounds.round_output(node.outputs[0], y, dtype, _bound(function, x, y, dtype), signs),))
 
 
 def _bound(function: Function, x: Array, y: Array, dtype: np.dtype[Any]) -> Ulp:
@@ -386,7 +405,7 @@ def lower(function: Function, node: Node) -> Lowering | None:
     """Rank padded to 4; integers have no kernel."""
     (operand,) = node.inputs
     assert operand is not None
-    return elementwise.lowered(operand.value, function.describe) if operand.value.dtype.kind == "f" else None
+    return elementwise.lower_tensor(operand.value, function.describe) if operand.value.dtype.kind == "f" else None
 
 
 OPERATORS = tuple(

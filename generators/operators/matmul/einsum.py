@@ -101,7 +101,7 @@ def samples() -> Iterator[EinsumSample]:
     yield from _ellipsis()
     yield from _more_inputs()
     yield from _sizes_and_values()
-    yield from map(expect_refusal, _refused())
+    yield from map(expect_refusal, _list_refused())
 
 
 def _one_input() -> Iterator[EinsumSample]:
@@ -196,7 +196,7 @@ def _sizes_and_values() -> Iterator[EinsumSample]:
     yield EinsumSample(name="multiply_1025", equation="i,i->i", shapes=((1025,), (1025,)))
 
 
-def _refused() -> Iterator[EinsumSample]:
+def _list_refused() -> Iterator[EinsumSample]:
     two = ((3, 4), (4, 5))
     yield EinsumSample(name="sizes_differ", equation="ij,jk->ik", shapes=((3, 4), (5, 6)))
     yield EinsumSample(name="too_few_labels", equation="i,jk->ik", shapes=two)
@@ -280,8 +280,8 @@ def truth(node: Node) -> Truth:
     if dtype.kind != "f":
         return Outputs((Output("Output", exact.astype(dtype)),))
     length = int(terms.max(initial=0))
-    bound = bounds.accumulated(length, dtype, magnitude, roundings=len(values) - 1)
-    return Outputs((bounds.rounded("Output", exact, dtype, bound),))
+    bound = bounds.bound_sum(length, dtype, magnitude, roundings=len(values) - 1)
+    return Outputs((bounds.round_output("Output", exact, dtype, bound),))
 
 
 def _canonical(equation: str) -> str:

@@ -58,15 +58,15 @@ C_FORMS = {"whole": (3, 5), "row": (1, 5), "column": (3, 1), "vector": (5,), "on
 
 def samples() -> Iterator[GemmSample]:
     yield GemmSample(name="defaults", every_dtype=True)
-    yield from _transposed()
+    yield from _list_transposed()
     yield from _c_forms()
     yield from _factors()
     yield from _sizes()
     yield from _values()
-    yield from map(expect_refusal, _refused())
+    yield from map(expect_refusal, _list_refused())
 
 
-def _transposed() -> Iterator[GemmSample]:
+def _list_transposed() -> Iterator[GemmSample]:
     for trans_a in (0, 1):
         for trans_b in (0, 1):
             attributes: tuple[tuple[str, Attribute], ...] = (("transA", trans_a), ("transB", trans_b))
@@ -137,7 +137,7 @@ def _values() -> Iterator[GemmSample]:
         yield GemmSample(name=f"c_values_{kind}", c_values=kind, c=(3, 5), floats=True, every_dtype=True)
 
 
-def _refused() -> Iterator[GemmSample]:
+def _list_refused() -> Iterator[GemmSample]:
     yield GemmSample(name="inner_sizes_differ", b=(5, 5))
     yield GemmSample(name="c_larger_than_result", c=(2, 3, 5))
     yield GemmSample(name="c_does_not_broadcast", c=(4,))
@@ -165,8 +165,8 @@ def fused_samples() -> Iterator[GemmSample]:
         if name != "Softsign":  # inf / inf by the page's formula, 1 by its limit
             yield replace(sample, name=f"{sample.name}_infinities", values="one_infinity", floats=True)
     relu = fused_activation.attributes("Relu")
-    plain = (replace(sample, name=f"relu_{sample.name}") for sample in (*_transposed(), *_c_forms(), *_sizes()))
-    for sample in (*plain, *map(expect_refusal, _refused())):
+    plain = (replace(sample, name=f"relu_{sample.name}") for sample in (*_list_transposed(), *_c_forms(), *_sizes()))
+    for sample in (*plain, *map(expect_refusal, _list_refused())):
         if sample.c is not None:
             yield replace(sample, attributes=(*relu, *sample.attributes), every_dtype=False)
 
@@ -213,7 +213,7 @@ class _Family:
         return attributes
 
 
-def _parsed(node: Node) -> tuple[Array, Array, Array | None] | str:
+def _parse_node(node: Node) -> tuple[Array, Array, Array | None] | str:
     """A', B' and C, or the rule that the node breaks."""
     a, b, c = node.array("A"), node.array("B"), node.value("C")
     if a.ndim != 2 or b.ndim != 2:
@@ -235,7 +235,7 @@ def _parsed(node: Node) -> tuple[Array, Array, Array | None] | str:
 
 def truth(node: Node) -> Truth:
     """alpha * A' * B' + beta * C in float64 (integers exactly), rounded once."""
-    operands = _parsed(node)
+    operands = _parse_node(node)
     if isinstance(operands, str):
         return Refusal(operands)
     a, b, c = operands
@@ -253,9 +253,9 @@ def truth(node: Node) -> Truth:
         magnitude = abs(alpha) * (abs(wide_a) @ abs(wide_b))
         if c is not None:
             exact, magnitude = exact + beta * wide_c, magnitude + abs(beta * wide_c)
-    bound = bounds.accumulated(a.shape[1] + 1, dtype, magnitude, roundings=2)
-    exact, bound = fused_activation.applied(node, exact, bound, dtype)
-    return Outputs((bounds.rounded("Y", exact, dtype, bound),))
+    bound = bounds.bound_sum(a.shape[1] + 1, dtype, magnitude, roundings=2)
+    exact, bound = fused_activation.apply_activation(node, exact, bound, dtype)
+    return Outputs((bounds.round_output("Y", exact, dtype, bound),))
 
 
 def _zeros(a: Array, b: Array) -> Array:
@@ -264,7 +264,7 @@ def _zeros(a: Array, b: Array) -> Array:
 
 def lower(node: Node) -> Lowering | None:
     """DML_GEMM, C broadcast by strides; None for types that it lacks and where there is nothing to multiply."""
-    operands = _parsed(node)
+    operands = _parse_node(node)
     a, b = node.array("A"), node.array("B")
     if isinstance(operands, str) or a.dtype.name not in ("float32", "float16"):
         return None

@@ -59,14 +59,14 @@ class MatMulSample(Sample):
 
 
 def samples() -> Iterator[MatMulSample]:
-    yield from _plain()
+    yield from _list_plain()
     yield from _broadcast()
     yield from _sizes()
     yield from _values()
-    yield from map(expect_refusal, _refused())
+    yield from map(expect_refusal, _list_refused())
 
 
-def _plain() -> Iterator[MatMulSample]:
+def _list_plain() -> Iterator[MatMulSample]:
     yield MatMulSample(name="matrices", every_dtype=True)
     yield MatMulSample(name="vector_by_vector", a=(6,), b=(6,), every_dtype=True)
     yield MatMulSample(name="vector_by_matrix", a=(4,), b=(4, 5), every_dtype=True)
@@ -124,7 +124,7 @@ def _values() -> Iterator[MatMulSample]:
         )
 
 
-def _refused() -> Iterator[MatMulSample]:
+def _list_refused() -> Iterator[MatMulSample]:
     yield MatMulSample(name="inner_sizes_differ", a=(3, 4), b=(5, 6))
     yield MatMulSample(name="vectors_differ", a=(4,), b=(5,))
     yield MatMulSample(name="batches_differ", a=(2, 3, 4), b=(3, 4, 5))
@@ -302,7 +302,7 @@ def _node(name: str, domain: str) -> Any:
     return node
 
 
-def transposed(array: Array, batch: bool, matrix: bool) -> Array:
+def transpose_input(array: Array, batch: bool, matrix: bool) -> Array:
     """FusedMatMul's view of an input: the first dimension behind the batch, then the last two exchanged."""
     if batch:
         array = np.moveaxis(array, 0, -2)
@@ -317,8 +317,8 @@ def operands(node: Node) -> tuple[Array, Array] | str:
         return "transBatchA and transBatchB need two inputs of the same rank, at least 3"
     if not a.ndim or not b.ndim:
         return "numpy.matmul does not take scalars"
-    a = transposed(a, bool(trans_batch_a), bool(node.integer("transA", 0)))
-    b = transposed(b, bool(trans_batch_b), bool(node.integer("transB", 0)))
+    a = transpose_input(a, bool(trans_batch_a), bool(node.integer("transA", 0)))
+    b = transpose_input(b, bool(trans_batch_b), bool(node.integer("transB", 0)))
     rows = b.shape[-2] if b.ndim > 1 else b.shape[0]
     if a.shape[-1] != rows:
         return f"the last dimension of A, {a.shape[-1]}, must equal the rows of B, {rows}"
@@ -343,11 +343,11 @@ def truth(node: Node) -> Truth:
     with np.errstate(all="ignore"):
         exact = np.asarray(np.matmul(*wide) * alpha)
         magnitude = np.asarray(np.matmul(abs(wide[0]), abs(wide[1])) * abs(alpha))
-    bound = bounds.accumulated(a.shape[-1], dtype, magnitude, roundings=1 if alpha == 1.0 else 2)
-    exact, bound = fused_activation.applied(node, exact, bound, dtype)
+    bound = bounds.bound_sum(a.shape[-1], dtype, magnitude, roundings=1 if alpha == 1.0 else 2)
+    exact, bound = fused_activation.apply_activation(node, exact, bound, dtype)
     if "activation" in node.attributes:
         return _softmax(exact, bound.floor, node.integer("activation_axis", -1), dtype)
-    return Outputs((bounds.rounded("Y", exact, dtype, bound),))
+    return Outputs((bounds.round_output("Y", exact, dtype, bound),))
 
 
 def _softmax(logits: Array, error: float | Array, axis: int, dtype: np.dtype[Any]) -> Truth:
@@ -360,7 +360,7 @@ def _softmax(logits: Array, error: float | Array, axis: int, dtype: np.dtype[Any
     floor = exact * np.expm1(2 * (np.asarray(error) + spacing).max(axis, keepdims=True))
     ulps = 3 * logits.shape[axis] + 3
     bound = bounds.ulp(ulps, (bounds.WEBNN.cite_row("softmax"),), dtype, floor)
-    return Outputs((bounds.rounded("Y", exact, dtype, bound),))
+    return Outputs((bounds.round_output("Y", exact, dtype, bound),))
 
 
 def lower(node: Node) -> Lowering | None:

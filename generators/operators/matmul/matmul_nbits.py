@@ -79,7 +79,7 @@ def bindings(sample: NBitsSample, _since_version: int, dtypes: tuple[str, ...]) 
     return tuple(v for v in chosen if v != graph.CONSTANT and (v != graph.RUNTIME or sample.every_dtype))
 
 
-def packed(levels: Array, bits: int) -> Array:
+def pack_levels(levels: Array, bits: int) -> Array:
     """Levels [..., count] as bytes, the first in the lowest bits; the last byte is filled with zeros."""
     if bits == 8:
         return levels.astype(np.uint8)
@@ -88,7 +88,7 @@ def packed(levels: Array, bits: int) -> Array:
     return joined.astype(np.uint8)
 
 
-def unpacked(data: Array, bits: int, count: int) -> Array:
+def unpack_levels(data: Array, bits: int, count: int) -> Array:
     """`count` levels of the last dimension of packed bytes, int64."""
     wide = data.astype(np.int64)
     if bits == 8:
@@ -109,12 +109,12 @@ def node(sample: NBitsSample, context: CaseContext) -> Node:
     scales = rng.uniform(0.01, 0.1, (sample.n, blocks)).astype(dtype)
     operands: list[Operand | None] = [
         Operand("A", rng.uniform(-1, 1, sample.a).astype(dtype)),
-        Operand("B", packed(filled.reshape(sample.n, blocks, sample.block), bits), parameter=True),
+        Operand("B", pack_levels(filled.reshape(sample.n, blocks, sample.block), bits), parameter=True),
         Operand("scales", scales.ravel() if sample.flat else scales, parameter=True),
     ]
     if sample.zero_points is not None:
         zero = rng.integers(0, 2**bits, (sample.n, blocks))
-        value = packed(zero, bits) if sample.zero_points == "packed" else (zero + 0.5).astype(dtype)
+        value = pack_levels(zero, bits) if sample.zero_points == "packed" else (zero + 0.5).astype(dtype)
         operands.append(Operand("zero_points", value.ravel() if sample.flat else value, parameter=True))
     if sample.bias:
         operands += [None] * (5 - len(operands))
@@ -136,12 +136,12 @@ def truth(node: Node) -> Truth:
         return Refusal(f"K is {k}; A has {a.shape[-1]} columns")
     if b.shape[:2] != (n, blocks):
         return Refusal(f"B has shape {b.shape}; N is {n}, K is {k}")
-    levels = unpacked(b, bits, block).reshape(n, blocks * block)[:, :k].astype(np.float64)
+    levels = unpack_levels(b, bits, block).reshape(n, blocks * block)[:, :k].astype(np.float64)
     zero_points = node.value("zero_points")
     if zero_points is None:
         zero = np.full((n, blocks), 2.0 ** (bits - 1))
     elif zero_points.dtype == np.uint8:
-        zero = unpacked(zero_points.reshape(n, -1), bits, blocks).astype(np.float64)
+        zero = unpack_levels(zero_points.reshape(n, -1), bits, blocks).astype(np.float64)
     else:
         zero = zero_points.reshape(n, blocks).astype(np.float64)
     spread_zero, spread_scale = (np.repeat(v, block, 1)[:, :k] for v in (zero, scales.reshape(n, blocks)))
@@ -153,8 +153,8 @@ def truth(node: Node) -> Truth:
     bias = node.value("bias")
     if bias is not None:
         exact, magnitude = exact + bias.astype(np.float64), magnitude + abs(bias.astype(np.float64))
-    bound = bounds.accumulated(k + 1, a.dtype, magnitude, roundings=4)
-    return Outputs((bounds.rounded("Y", exact, a.dtype, bound),))
+    bound = bounds.bound_sum(k + 1, a.dtype, magnitude, roundings=4)
+    return Outputs((bounds.round_output("Y", exact, a.dtype, bound),))
 
 
 OPTIONAL_IO: Mapping[str, tuple[OptionalIO, ...]] = {

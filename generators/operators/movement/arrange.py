@@ -31,12 +31,12 @@ from epcheck.generators.directml.descriptions.movement.layout import (
     Tile,
     identity,
 )
-from epcheck.generators.directml.lowering import Lowering, padded
+from epcheck.generators.directml.lowering import Lowering, pad_rank
 from epcheck.generators.directml.tensor import TensorDesc
 from epcheck.generators.families.movement import (
     MovementSample,
     RefusedError,
-    first,
+    first_input,
     make_movement_space,
     make_ramp,
     movement,
@@ -56,33 +56,33 @@ DECLARES = (
 )
 
 
-def _permuted(name: str, shape: tuple[int, ...], perm: tuple[int, ...] | None, every_dtype: bool = False,
+def _permute(name: str, shape: tuple[int, ...], perm: tuple[int, ...] | None, every_dtype: bool = False,
               special: bool = False) -> MovementSample:  # fmt: skip
     arguments = {} if perm is None else {"perm": perm}
     return MovementSample(name=name, shape=shape, arguments=arguments, every_dtype=every_dtype, special=special)
 
 
 def transpose_samples() -> Iterator[MovementSample]:
-    yield _permuted("default", (2, 3, 4), None, every_dtype=True)
-    yield _permuted("special_values", (5, 6), (1, 0), special=True, every_dtype=True)
+    yield _permute("default", (2, 3, 4), None, every_dtype=True)
+    yield _permute("special_values", (5, 6), (1, 0), special=True, every_dtype=True)
     for perm in permutations(range(3)):
-        yield _permuted(f"perm_{''.join(map(str, perm))}", (2, 3, 4), perm)
-    yield _permuted("nchw_to_nhwc", (2, 3, 5, 7), (0, 2, 3, 1), every_dtype=True)
-    yield _permuted("nhwc_to_nchw", (2, 5, 7, 3), (0, 3, 1, 2))
+        yield _permute(f"perm_{''.join(map(str, perm))}", (2, 3, 4), perm)
+    yield _permute("nchw_to_nhwc", (2, 3, 5, 7), (0, 2, 3, 1), every_dtype=True)
+    yield _permute("nhwc_to_nchw", (2, 5, 7, 3), (0, 3, 1, 2))
     for rank in range(0, 9):
-        yield replace(_permuted(f"rank_{rank}_default", shape_of_rank(rank), None), rank=rank)
+        yield replace(_permute(f"rank_{rank}_default", shape_of_rank(rank), None), rank=rank)
         if rank > 3:
-            yield replace(_permuted(f"rank_{rank}_rotated", shape_of_rank(rank), (*range(1, rank), 0)), rank=rank)
-    yield _permuted("size_1_dimensions", (1, 3, 1, 2), (3, 0, 2, 1))
-    yield _permuted("size_0", (0, 3, 2), (2, 0, 1))
-    yield _permuted("more_than_a_thread_group", (3, 1031), (1, 0))
-    yield _permuted("square", (33, 33), (1, 0))
-    yield expect_refusal(_permuted("repeated_axis", (2, 3), (0, 0)))
-    yield expect_refusal(_permuted("axis_at_rank", (2, 3), (0, 2)))
-    yield expect_refusal(_permuted("too_few_axes", (2, 3, 4), (1, 0)))
+            yield replace(_permute(f"rank_{rank}_rotated", shape_of_rank(rank), (*range(1, rank), 0)), rank=rank)
+    yield _permute("size_1_dimensions", (1, 3, 1, 2), (3, 0, 2, 1))
+    yield _permute("size_0", (0, 3, 2), (2, 0, 1))
+    yield _permute("more_than_a_thread_group", (3, 1031), (1, 0))
+    yield _permute("square", (33, 33), (1, 0))
+    yield expect_refusal(_permute("repeated_axis", (2, 3), (0, 0)))
+    yield expect_refusal(_permute("axis_at_rank", (2, 3), (0, 2)))
+    yield expect_refusal(_permute("too_few_axes", (2, 3, 4), (1, 0)))
 
 
-def transposed(node: Node) -> Array:
+def transpose_data(node: Node) -> Array:
     """Dimension i of the output is dimension perm[i] of the input; reversed by default."""
     values = node.array("data")
     perm = node.integers("perm", tuple(reversed(range(values.ndim))))
@@ -93,7 +93,7 @@ def transposed(node: Node) -> Array:
 
 def lower_transpose(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
     """The elements stay where they are; the strides of the input are permuted."""
-    return identity(node.array("data").transpose(node.integers("perm", tuple(range(first(node).ndim))[::-1])),
+    return identity(node.array("data").transpose(node.integers("perm", tuple(range(first_input(node).ndim))[::-1])),
                     outputs[0].shape, packed=False)  # fmt: skip
 
 
@@ -130,7 +130,7 @@ def expand_samples() -> Iterator[MovementSample]:
     yield expect_refusal(_expand("size_0_against_3", (3,), (0,)))
 
 
-def expanded(node: Node) -> Array:
+def expand_data(node: Node) -> Array:
     """Broadcast to the shape, and the shape to it."""
     values = node.array("input")
     try:
@@ -173,7 +173,7 @@ def tile_samples() -> Iterator[MovementSample]:
     yield expect_refusal(_tile("too_many_repeats", (2, 3), (1, 2, 2)))
 
 
-def tiled(node: Node) -> Array:
+def tile_data(node: Node) -> Array:
     """Each axis as often as `repeats` says."""
     values, repeats = node.array("input"), tuple(int(n) for n in node.array("repeats"))
     if len(repeats) != values.ndim:
@@ -183,8 +183,8 @@ def tiled(node: Node) -> Array:
 
 def lower_tile(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
     """Rank padded to four, with repeats of 1."""
-    values, repeats = padded(node.array("input")), tuple(int(n) for n in node.array("repeats"))
-    result = padded(outputs[0])
+    values, repeats = pad_rank(node.array("input")), tuple(int(n) for n in node.array("repeats"))
+    result = pad_rank(outputs[0])
     repeats = (1,) * (values.ndim - len(repeats)) + repeats
     return Lowering(Tile(TensorDesc.of(values), TensorDesc.of(result), repeats_count=len(repeats), repeats=repeats),
                     (values,))  # fmt: skip
@@ -221,13 +221,15 @@ def depth_to_space(node: Node) -> Array:
         raise RefusedError(f"the depth {c} must be divisible by the square of the block size {b}")
     depth = c // (b * b)
     if node.text("mode", "DCR") == "DCR":
-        return first(node).reshape(n, b, b, depth, h, w).transpose(0, 3, 4, 1, 5, 2).reshape(n, depth, h * b, w * b)
-    return first(node).reshape(n, depth, b, b, h, w).transpose(0, 1, 4, 2, 5, 3).reshape(n, depth, h * b, w * b)
+        return (
+            first_input(node).reshape(n, b, b, depth, h, w).transpose(0, 3, 4, 1, 5, 2).reshape(n, depth, h * b, w * b)
+        )
+    return first_input(node).reshape(n, depth, b, b, h, w).transpose(0, 1, 4, 2, 5, 3).reshape(n, depth, h * b, w * b)
 
 
 def _image(node: Node) -> tuple[int, int, int, int, int]:
     """N, C, H, W and the block size."""
-    shape = first(node).shape
+    shape = first_input(node).shape
     if len(shape) != 4:
         raise RefusedError(f"the input must be [N, C, H, W]; it has rank {len(shape)}")
     return *shape, node.integer("blocksize", 0)
@@ -235,7 +237,7 @@ def _image(node: Node) -> tuple[int, int, int, int, int]:
 
 def lower_depth_to_space(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
     """Block size and order."""
-    values = first(node)
+    values = first_input(node)
     order = DepthSpaceOrder["DEPTH_COLUMN_ROW" if node.text("mode", "DCR") == "DCR" else "COLUMN_ROW_DEPTH"]
     desc = DepthToSpace1(TensorDesc.of(values), TensorDesc.of(outputs[0]), node.integer("blocksize", 0), order)
     return Lowering(desc, (values,))
@@ -266,7 +268,7 @@ def space_to_depth(node: Node) -> Array:
     n, c, h, w, b = _image(node)
     if h % b or w % b:
         raise RefusedError(f"height {h} and width {w} must be divisible by the block size {b}")
-    blocks = first(node).reshape(n, c, h // b, b, w // b, b)
+    blocks = first_input(node).reshape(n, c, h // b, b, w // b, b)
     order = (0, 3, 5, 1, 2, 4) if node.text("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4)
     return blocks.transpose(order).reshape(n, c * b * b, h // b, w // b)
 
@@ -275,7 +277,7 @@ def lower_space_to_depth(node: Node, outputs: tuple[Array, ...]) -> Lowering | N
     """The block size; the provider has no kernel for the version with a mode."""
     if node.text("mode", "DCR") != "DCR":
         return None
-    values = first(node)
+    values = first_input(node)
     return Lowering(SpaceToDepth(TensorDesc.of(values), TensorDesc.of(outputs[0]), node.integer("blocksize", 0)),
                     (values,))  # fmt: skip
 
@@ -303,9 +305,9 @@ def crop_samples() -> Iterator[MovementSample]:
     yield expect_refusal(_crop("three_borders", (1, 1, 4, 4), (1, 1, 1)))
 
 
-def cropped(node: Node) -> Array:
+def crop_data(node: Node) -> Array:
     """border is left, top, right, bottom; scale, if any, is height, width from the left and top border on."""
-    values, border, scale = first(node), node.integers("border", ()), node.integers("scale", ())
+    values, border, scale = first_input(node), node.integers("border", ()), node.integers("scale", ())
     if values.ndim != 4 or len(border) != 4:
         raise RefusedError("the input must be [N, C, H, W], and border left, top, right, bottom")
     left, top, right, bottom = border
@@ -318,7 +320,7 @@ def cropped(node: Node) -> Array:
 
 def lower_crop(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
     """A window of the image, every element of it."""
-    values, sizes = first(node), outputs[0].shape
+    values, sizes = first_input(node), outputs[0].shape
     left, top, _, _ = node.integers("border", ())
     desc = Slice(TensorDesc.of(values), TensorDesc.of(outputs[0]), offsets=(0, 0, top, left), sizes=sizes,
                  strides=(1,) * 4)  # fmt: skip
@@ -360,7 +362,7 @@ def reverse_sequence_samples() -> Iterator[MovementSample]:
     yield expect_refusal(_sequences("too_few_lengths", (4, 3), (2, 1)))
 
 
-def reversed_sequences(node: Node) -> Array:
+def reverse_sequences(node: Node) -> Array:
     """The first sequence_lens[i] elements of slice i along the batch axis, in reverse along the time axis."""
     values, lengths = node.array("input"), node.array("sequence_lens")
     time, batch = node.integer("time_axis", 0), node.integer("batch_axis", 1)
@@ -386,7 +388,7 @@ def lower_reverse_sequence(node: Node, _outputs: tuple[Array, ...]) -> Lowering 
         .astype(np.uint64)
         .reshape([-1 if axis == batch else 1 for axis in range(values.ndim)])
     )
-    data, repeated = padded(values), padded(np.ascontiguousarray(np.broadcast_to(lengths, sizes)))
+    data, repeated = pad_rank(values), pad_rank(np.ascontiguousarray(np.broadcast_to(lengths, sizes)))
     tensor = TensorDesc.of(data)
     axis = time + data.ndim - values.ndim
     return Lowering(ReverseSubsequences(tensor, TensorDesc.of(repeated), tensor, axis), (data, repeated))
@@ -478,13 +480,13 @@ PARAMETER_SPACES = {
 
 OPERATORS = declare(
     (
-        movement("Transpose", transpose_samples, transposed, lower_transpose),
-        movement("Expand", expand_samples, expanded, lower_expand),
-        movement("Tile", tile_samples, tiled, lower_tile),
+        movement("Transpose", transpose_samples, transpose_data, lower_transpose),
+        movement("Expand", expand_samples, expand_data, lower_expand),
+        movement("Tile", tile_samples, tile_data, lower_tile),
         movement("DepthToSpace", depth_to_space_samples, depth_to_space, lower_depth_to_space),
         movement("SpaceToDepth", space_to_depth_samples, space_to_depth, lower_space_to_depth),
-        movement("Crop", crop_samples, cropped, lower_crop),
-        movement("ReverseSequence", reverse_sequence_samples, reversed_sequences, lower_reverse_sequence),
+        movement("Crop", crop_samples, crop_data, lower_crop),
+        movement("ReverseSequence", reverse_sequence_samples, reverse_sequences, lower_reverse_sequence),
     ),
     interactions=INTERACTIONS,
     undefined=UNDEFINED,

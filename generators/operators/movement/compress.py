@@ -19,7 +19,7 @@ from epcheck.generators.families.movement import (
     MovementSample,
     RefusedError,
     axis_of,
-    first,
+    first_input,
     movement,
     shape_of_rank,
 )
@@ -66,7 +66,7 @@ def samples() -> Iterator[MovementSample]:
     for length in (257, 1025, 4097):
         yield _compress(f"length_{length}", (length,), "110" * (length // 3), 0)
         yield _compress(f"length_{length}_of_columns", (2, length), "01" * (length // 2), 1)
-    yield from map(expect_refusal, _refused())
+    yield from map(expect_refusal, _list_refused())
 
 
 def _lengths() -> Iterator[MovementSample]:
@@ -88,16 +88,16 @@ def _lengths() -> Iterator[MovementSample]:
     yield _compress("size_0_beside_the_axis", (3, 0), "101", 0)
 
 
-def _refused() -> Iterator[MovementSample]:
+def _list_refused() -> Iterator[MovementSample]:
     yield _compress("axis_at_rank", (3, 4), "101", 2)
     yield _compress("axis_below_minus_rank", (3, 4), "101", -3)
     for name, condition in (("matrix", np.ones((3, 1), bool)), ("scalar", np.ones((), bool))):
         yield MovementSample(name=f"condition_{name}", shape=(3, 4), arguments={"condition": condition, "axis": 0})
 
 
-def compressed(node: Node) -> Array:
+def compress_data(node: Node) -> Array:
     """The elements, or the slices along the axis, at which the condition holds."""
-    values, condition = first(node), node.array("condition")
+    values, condition = first_input(node), node.array("condition")
     if condition.ndim != 1:
         raise RefusedError(f"condition must have one dimension, not {condition.ndim}")
     if "axis" not in node.attributes:
@@ -105,4 +105,4 @@ def compressed(node: Node) -> Array:
     return np.compress(condition, values, axis_of(node, values.ndim, 0))
 
 
-OPERATORS = (movement("Compress", samples, compressed, NO_KERNEL, established=ESTABLISHED),)
+OPERATORS = (movement("Compress", samples, compress_data, NO_KERNEL, established=ESTABLISHED),)

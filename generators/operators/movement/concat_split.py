@@ -25,13 +25,13 @@ from epcheck.generators.families.movement import (
     MovementSample,
     RefusedError,
     axis_of,
-    drawn,
-    first,
+    draw_values,
+    first_input,
     label,
     make_movement_space,
     make_ramp,
     movement,
-    normalized,
+    normalize_axis,
     parameter,
     shape_of_rank,
 )
@@ -96,13 +96,13 @@ def concat_node(sample: MovementSample, context: CaseContext) -> Node:
     """inputs_0 ... inputs_n-1 of the case's dtype; axis is an attribute."""
     assert isinstance(sample, ConcatSample)
     operands = tuple(
-        Operand(f"inputs_{i}", drawn(Drawn(s, sample.special), context)) for i, s in enumerate(sample.shapes)
+        Operand(f"inputs_{i}", draw_values(Drawn(s, sample.special), context)) for i, s in enumerate(sample.shapes)
     )
     attributes = {"axis": sample.arguments["axis"]}
     return Node("Concat", "", context.since_version, operands, ("concat_result",), attributes)  # type: ignore[arg-type]
 
 
-def concatenated(node: Node) -> Array:
+def concatenate_inputs(node: Node) -> Array:
     """The inputs one after the other along the axis."""
     parts = [operand.value for operand in node.inputs if operand is not None]
     rank = parts[0].ndim
@@ -192,7 +192,7 @@ def split_samples() -> Iterator[MovementSample]:
 
 def parts(node: Node) -> tuple[Array, ...]:
     """The parts along the axis, of the given or of equal lengths."""
-    values = first(node)
+    values = first_input(node)
     axis = axis_of(node, values.ndim, 0)
     bounds = tuple(accumulate(_lengths(node, values.shape[axis])))
     return tuple(np.split(values, bounds[:-1], axis))
@@ -219,8 +219,8 @@ def _lengths(node: Node, dim: int) -> tuple[int, ...]:
 
 def lower_split(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
     """The axis and the outputs' sizes."""
-    values = first(node)
-    axis = normalized(node.integer("axis", 0), values.ndim)
+    values = first_input(node)
+    axis = normalize_axis(node.integer("axis", 0), values.ndim)
     return Lowering(Split(TensorDesc.of(values), tuple(map(TensorDesc.of, outputs)), axis), (values,))
 
 
@@ -278,7 +278,7 @@ PARAMETER_SPACES = {
 
 OPERATORS = declare(
     (
-        movement("Concat", concat_samples, concatenated, lower_concat, node=concat_node),
+        movement("Concat", concat_samples, concatenate_inputs, lower_concat, node=concat_node),
         movement("Split", split_samples, parts, lower_split),
     ),
     interactions=INTERACTIONS,

@@ -17,7 +17,7 @@ from epcheck.generators.case import expect_refusal
 from epcheck.generators.declaration.interaction import Arange, Interaction, Literal, Random, int64s
 from epcheck.generators.declaration.parameter_space import Parts, Values
 from epcheck.generators.directml.descriptions.movement.gathering import Gather, GatherElements, GatherND1
-from epcheck.generators.directml.lowering import Lowering, padded
+from epcheck.generators.directml.lowering import Lowering, pad_rank
 from epcheck.generators.directml.tensor import TensorDesc
 from epcheck.generators.families.movement import (
     AXES,
@@ -46,7 +46,7 @@ NEGATIVE_INDICES = 11
 LAST_OF_7 = 6
 
 
-def _indexed(name: str, shape: tuple[int, ...], indices: Any, dtype: str = "int64", since: int = 1,
+def _gather(name: str, shape: tuple[int, ...], indices: Any, dtype: str = "int64", since: int = 1,
              every_dtype: bool = False, special: bool = False, **arguments: Argument) -> MovementSample:  # fmt: skip
     return MovementSample(
         name=name, shape=shape, arguments={"indices": np.array(indices, dtype), **arguments}, since=since,
@@ -55,42 +55,42 @@ def _indexed(name: str, shape: tuple[int, ...], indices: Any, dtype: str = "int6
 
 
 def gather_samples() -> Iterator[MovementSample]:
-    yield _indexed("default_axis", (4, 3), (2, 0, 3), every_dtype=True)
-    yield _indexed("special_values", (16,), tuple(reversed(range(16))), special=True, every_dtype=True)
+    yield _gather("default_axis", (4, 3), (2, 0, 3), every_dtype=True)
+    yield _gather("special_values", (16,), tuple(reversed(range(16))), special=True, every_dtype=True)
     for axis in (0, 1, 2, -1, -2, -3):
-        yield _indexed(f"axis_{label(axis)}", (4, 5, 6), ((1, 3), (0, 2)), axis=axis, every_dtype=axis == -1)
-    yield _indexed("int32_indices", (4, 3), (3, 1, 1, 0), "int32")
-    yield _indexed("int32_negative_indices", (4, 3), (-1, -4, 2), "int32", NEGATIVE_INDICES)
-    yield _indexed("repeated_indices", (4, 3), (1, 1, 1, 1, 1), axis=1)
-    yield _indexed("negative_indices", (4, 3), (-1, -4, 2, -2), since=NEGATIVE_INDICES, every_dtype=True)
-    yield _indexed("negative_indices_last_axis", (3, 4), ((-1, 0), (-4, 3)), since=NEGATIVE_INDICES, axis=1)
-    yield _indexed("scalar_index", (4, 3), 2)
-    yield _indexed("scalar_index_last_axis", (4, 3), 1, axis=1)
-    yield _indexed("scalar_index_of_1d", (7,), LAST_OF_7)
-    yield _indexed("scalar_negative_index", (4, 3), -1, since=NEGATIVE_INDICES)
-    yield _indexed("one_index", (4, 3), (3,))
-    yield replace(_indexed("indices_of_rank_3", (4, 3), (((0, 1), (2, 3)), ((3, 2), (1, 0)))), rank=3)
-    yield _indexed("no_indices", (4, 3), ())
-    yield _indexed("size_0_elsewhere", (4, 0), (1, 2))
-    yield _indexed("size_0_axis_no_indices", (0, 3), ())
-    yield _indexed("axis_of_size_1", (1, 3), (0, 0, 0))
+        yield _gather(f"axis_{label(axis)}", (4, 5, 6), ((1, 3), (0, 2)), axis=axis, every_dtype=axis == -1)
+    yield _gather("int32_indices", (4, 3), (3, 1, 1, 0), "int32")
+    yield _gather("int32_negative_indices", (4, 3), (-1, -4, 2), "int32", NEGATIVE_INDICES)
+    yield _gather("repeated_indices", (4, 3), (1, 1, 1, 1, 1), axis=1)
+    yield _gather("negative_indices", (4, 3), (-1, -4, 2, -2), since=NEGATIVE_INDICES, every_dtype=True)
+    yield _gather("negative_indices_last_axis", (3, 4), ((-1, 0), (-4, 3)), since=NEGATIVE_INDICES, axis=1)
+    yield _gather("scalar_index", (4, 3), 2)
+    yield _gather("scalar_index_last_axis", (4, 3), 1, axis=1)
+    yield _gather("scalar_index_of_1d", (7,), LAST_OF_7)
+    yield _gather("scalar_negative_index", (4, 3), -1, since=NEGATIVE_INDICES)
+    yield _gather("one_index", (4, 3), (3,))
+    yield replace(_gather("indices_of_rank_3", (4, 3), (((0, 1), (2, 3)), ((3, 2), (1, 0)))), rank=3)
+    yield _gather("no_indices", (4, 3), ())
+    yield _gather("size_0_elsewhere", (4, 0), (1, 2))
+    yield _gather("size_0_axis_no_indices", (0, 3), ())
+    yield _gather("axis_of_size_1", (1, 3), (0, 0, 0))
     for rank in range(1, 9):
-        yield replace(_indexed(f"rank_{rank}_first", shape_of_rank(rank), (1, 0)), rank=rank)
+        yield replace(_gather(f"rank_{rank}_first", shape_of_rank(rank), (1, 0)), rank=rank)
         if rank > 1:
-            yield replace(_indexed(f"rank_{rank}_last", shape_of_rank(rank), (1, 0, 1), axis=rank - 1), rank=rank)
-    yield replace(_indexed("output_of_rank_8", (2, 3, 2, 3), np.arange(16).reshape(2, 1, 2, 2, 2) % 3, axis=1), rank=8)
-    yield _indexed("more_than_a_thread_group", (1031, 3), (np.arange(1500) * 7) % 1031)
-    yield _indexed("long_rows", (5, 1031), (4, 0, 2))
-    yield expect_refusal(_indexed("index_at_length", (4, 3), (0, 4)))
-    yield expect_refusal(_indexed("index_below_length", (4, 3), (-5, 0), since=NEGATIVE_INDICES))
-    yield expect_refusal(_indexed("index_int64_max", (4, 3), (2**63 - 1,)))
-    yield expect_refusal(_indexed("index_2_to_the_32", (4, 3), (2**32,)))
-    yield expect_refusal(_indexed("axis_at_rank", (4, 3), (0,), axis=2))
-    yield expect_refusal(_indexed("axis_below_rank", (4, 3), (0,), axis=-3))
-    yield expect_refusal(_indexed("scalar_data", (), (0,)))
+            yield replace(_gather(f"rank_{rank}_last", shape_of_rank(rank), (1, 0, 1), axis=rank - 1), rank=rank)
+    yield replace(_gather("output_of_rank_8", (2, 3, 2, 3), np.arange(16).reshape(2, 1, 2, 2, 2) % 3, axis=1), rank=8)
+    yield _gather("more_than_a_thread_group", (1031, 3), (np.arange(1500) * 7) % 1031)
+    yield _gather("long_rows", (5, 1031), (4, 0, 2))
+    yield expect_refusal(_gather("index_at_length", (4, 3), (0, 4)))
+    yield expect_refusal(_gather("index_below_length", (4, 3), (-5, 0), since=NEGATIVE_INDICES))
+    yield expect_refusal(_gather("index_int64_max", (4, 3), (2**63 - 1,)))
+    yield expect_refusal(_gather("index_2_to_the_32", (4, 3), (2**32,)))
+    yield expect_refusal(_gather("axis_at_rank", (4, 3), (0,), axis=2))
+    yield expect_refusal(_gather("axis_below_rank", (4, 3), (0,), axis=-3))
+    yield expect_refusal(_gather("scalar_data", (), (0,)))
 
 
-def checked(indices: Array, length: int) -> Array:
+def check_indices(indices: Array, length: int) -> Array:
     """The indices as they count from the front, int64. Raises RefusedError for one out of bounds."""
     if indices.size and not (-length <= int(indices.min()) and int(indices.max()) < length):
         raise RefusedError(f"all indices must be within [{-length}, {length - 1}]")
@@ -98,41 +98,41 @@ def checked(indices: Array, length: int) -> Array:
     return np.where(wide < 0, wide + length, wide)
 
 
-def gathered(node: Node) -> Array:
+def gather_slices(node: Node) -> Array:
     """The slices along the axis at the indices, in the indices' shape."""
     values = node.array("data")
     if values.ndim == 0:
         raise RefusedError("data must have rank 1 or more")
     axis = axis_of(node, values.ndim, 0)
-    return values.take(checked(node.array("indices"), values.shape[axis]), axis)
+    return values.take(check_indices(node.array("indices"), values.shape[axis]), axis)
 
 
 def gather_elements_samples() -> Iterator[MovementSample]:
-    yield _indexed("default_axis", (3, 3), ((1, 2, 0), (2, 0, 0)), every_dtype=True)
-    yield _indexed("special_values", (16,), tuple(reversed(range(16))), special=True, every_dtype=True)
+    yield _gather("default_axis", (3, 3), ((1, 2, 0), (2, 0, 0)), every_dtype=True)
+    yield _gather("special_values", (16,), tuple(reversed(range(16))), special=True, every_dtype=True)
     for axis in (0, 1, 2, -1, -2, -3):
         indices = (np.arange(27).reshape(3, 3, 3) * 5) % 3
-        yield _indexed(f"axis_{label(axis)}", (3, 3, 3), indices, axis=axis)
-    yield _indexed("int32_indices", (2, 3), ((1, 0, 1), (0, 0, 1)), "int32")
-    yield _indexed("negative_indices", (3, 3), ((-1, -2, 0), (2, 0, -3)), every_dtype=True)
-    yield _indexed("int32_negative_indices", (3, 2), ((-1, -2), (-3, 2)), "int32")
-    yield _indexed("more_indices_than_data", (2, 2), ((0, 1), (1, 0), (1, 1), (0, 0), (1, 0)))
-    yield _indexed("fewer_indices_elsewhere", (4, 5), ((3, 1), (0, 2)))
-    yield _indexed("fewer_indices_last_axis", (4, 5), ((4, 1, 0), (0, 2, 2)), axis=1)
-    yield _indexed("no_indices", (3, 3), np.zeros((0, 3)))
-    yield _indexed("size_1_dimensions", (1, 3, 1), np.array([0, 2, 1]).reshape(1, 3, 1), axis=1)
+        yield _gather(f"axis_{label(axis)}", (3, 3, 3), indices, axis=axis)
+    yield _gather("int32_indices", (2, 3), ((1, 0, 1), (0, 0, 1)), "int32")
+    yield _gather("negative_indices", (3, 3), ((-1, -2, 0), (2, 0, -3)), every_dtype=True)
+    yield _gather("int32_negative_indices", (3, 2), ((-1, -2), (-3, 2)), "int32")
+    yield _gather("more_indices_than_data", (2, 2), ((0, 1), (1, 0), (1, 1), (0, 0), (1, 0)))
+    yield _gather("fewer_indices_elsewhere", (4, 5), ((3, 1), (0, 2)))
+    yield _gather("fewer_indices_last_axis", (4, 5), ((4, 1, 0), (0, 2, 2)), axis=1)
+    yield _gather("no_indices", (3, 3), np.zeros((0, 3)))
+    yield _gather("size_1_dimensions", (1, 3, 1), np.array([0, 2, 1]).reshape(1, 3, 1), axis=1)
     for rank in range(1, 9):
         shape = shape_of_rank(rank)
         parity = np.arange(np.prod(shape)).reshape(shape) % 2
-        yield replace(_indexed(f"rank_{rank}_first", shape, parity), rank=rank)
+        yield replace(_gather(f"rank_{rank}_first", shape, parity), rank=rank)
         if rank > 1:
-            yield replace(_indexed(f"rank_{rank}_last", shape, 1 - parity, axis=-1), rank=rank)
-    yield _indexed("more_than_a_thread_group", (37, 41), (np.arange(37 * 41).reshape(37, 41) * 11) % 37)
-    yield expect_refusal(_indexed("index_at_length", (3, 2), ((0, 3),)))
-    yield expect_refusal(_indexed("index_below_length", (3, 2), ((-4, 0),)))
-    yield expect_refusal(_indexed("ranks_differ", (3, 2), (0, 1)))
-    yield expect_refusal(_indexed("axis_at_rank", (3, 2), ((0, 0),), axis=2))
-    yield expect_refusal(_indexed("axis_below_rank", (3, 2), ((0, 0),), axis=-3))
+            yield replace(_gather(f"rank_{rank}_last", shape, 1 - parity, axis=-1), rank=rank)
+    yield _gather("more_than_a_thread_group", (37, 41), (np.arange(37 * 41).reshape(37, 41) * 11) % 37)
+    yield expect_refusal(_gather("index_at_length", (3, 2), ((0, 3),)))
+    yield expect_refusal(_gather("index_below_length", (3, 2), ((-4, 0),)))
+    yield expect_refusal(_gather("ranks_differ", (3, 2), (0, 1)))
+    yield expect_refusal(_gather("axis_at_rank", (3, 2), ((0, 0),), axis=2))
+    yield expect_refusal(_gather("axis_below_rank", (3, 2), ((0, 0),), axis=-3))
 
 
 def elements(node: Node) -> Array:
@@ -142,41 +142,41 @@ def elements(node: Node) -> Array:
         raise RefusedError("data and indices must have the same rank, 1 or more")
     axis = axis_of(node, values.ndim, 0)
     places: list[Array] = list(np.indices(indices.shape, sparse=True))
-    places[axis] = checked(indices, values.shape[axis])
+    places[axis] = check_indices(indices, values.shape[axis])
     return values[tuple(places)]
 
 
 def gather_nd_samples() -> Iterator[MovementSample]:
-    yield _indexed("elements", (2, 3), ((0, 2), (1, 0)), every_dtype=True)
-    yield _indexed("special_values", (16,), [[i] for i in reversed(range(16))], special=True, every_dtype=True)
-    yield _indexed("slices", (3, 4), ((2,), (0,)))
-    yield _indexed("slices_of_3d", (2, 3, 4), ((0, 1), (1, 2), (1, 0)))
-    yield replace(_indexed("indices_of_rank_3", (2, 2, 3), (((0, 1),), ((1, 0),))), rank=3)
-    yield _indexed("one_tuple", (2, 3), (1, 2))
-    yield _indexed("one_tuple_slice", (2, 3), (1,))
-    yield _indexed("negative_indices", (3, 4), ((-1, -4), (0, -1), (-3, 2)), every_dtype=True)
-    yield _indexed("repeated_tuples", (3, 4), ((1, 1), (1, 1), (1, 1)))
-    yield _indexed("no_tuples", (3, 4), np.zeros((0, 2)))
-    yield _indexed("size_0_slices", (3, 0), ((1,), (2,)))
-    yield _indexed("batch_dims_0", (2, 3), ((0, 2), (1, 0)), batch_dims=0)
-    yield _indexed("batch_dims_1", (2, 3, 4), ((1,), (0,)), batch_dims=1)
-    yield _indexed("batch_dims_1_elements", (2, 3, 4), ((1, 3), (0, 2)), batch_dims=1)
-    yield _indexed("batch_dims_1_many", (2, 3, 4), (((1,), (2,)), ((0,), (-1,))), batch_dims=1)
-    yield _indexed("batch_dims_2", (2, 3, 4), [[[i + j] for j in range(3)] for i in range(2)], batch_dims=2)
-    yield _indexed("batch_dims_2_negative", (2, 2, 3, 2), -np.ones((2, 2, 1)), batch_dims=2)
+    yield _gather("elements", (2, 3), ((0, 2), (1, 0)), every_dtype=True)
+    yield _gather("special_values", (16,), [[i] for i in reversed(range(16))], special=True, every_dtype=True)
+    yield _gather("slices", (3, 4), ((2,), (0,)))
+    yield _gather("slices_of_3d", (2, 3, 4), ((0, 1), (1, 2), (1, 0)))
+    yield replace(_gather("indices_of_rank_3", (2, 2, 3), (((0, 1),), ((1, 0),))), rank=3)
+    yield _gather("one_tuple", (2, 3), (1, 2))
+    yield _gather("one_tuple_slice", (2, 3), (1,))
+    yield _gather("negative_indices", (3, 4), ((-1, -4), (0, -1), (-3, 2)), every_dtype=True)
+    yield _gather("repeated_tuples", (3, 4), ((1, 1), (1, 1), (1, 1)))
+    yield _gather("no_tuples", (3, 4), np.zeros((0, 2)))
+    yield _gather("size_0_slices", (3, 0), ((1,), (2,)))
+    yield _gather("batch_dims_0", (2, 3), ((0, 2), (1, 0)), batch_dims=0)
+    yield _gather("batch_dims_1", (2, 3, 4), ((1,), (0,)), batch_dims=1)
+    yield _gather("batch_dims_1_elements", (2, 3, 4), ((1, 3), (0, 2)), batch_dims=1)
+    yield _gather("batch_dims_1_many", (2, 3, 4), (((1,), (2,)), ((0,), (-1,))), batch_dims=1)
+    yield _gather("batch_dims_2", (2, 3, 4), [[[i + j] for j in range(3)] for i in range(2)], batch_dims=2)
+    yield _gather("batch_dims_2_negative", (2, 2, 3, 2), -np.ones((2, 2, 1)), batch_dims=2)
     for rank in range(1, 9):
         shape = shape_of_rank(rank)
-        yield replace(_indexed(f"rank_{rank}_elements", shape, [[1] * rank, [0] * rank]), rank=rank)
+        yield replace(_gather(f"rank_{rank}_elements", shape, [[1] * rank, [0] * rank]), rank=rank)
         if rank > 1:
-            yield replace(_indexed(f"rank_{rank}_slices", shape, [[1], [0]]), rank=rank)
-    yield _indexed("more_than_a_thread_group", (37, 41), [[i * 7 % 37, i * 11 % 41] for i in range(1100)])
-    yield _indexed("long_slices", (5, 1031), [[4], [0]])
-    yield expect_refusal(_indexed("index_at_length", (2, 3), ((0, 3),)))
-    yield expect_refusal(_indexed("index_below_length", (2, 3), ((-3, 0),)))
-    yield expect_refusal(_indexed("tuples_longer_than_rank", (2, 3), ((0, 1, 0),)))
-    yield expect_refusal(_indexed("batches_differ", (2, 3, 4), [[1], [0], [1]], batch_dims=1))
-    yield expect_refusal(_indexed("batch_dims_at_rank", (2, 3), ((0, 1), (1, 0)), batch_dims=2))
-    yield expect_refusal(_indexed("scalar_data", (), (0,)))
+            yield replace(_gather(f"rank_{rank}_slices", shape, [[1], [0]]), rank=rank)
+    yield _gather("more_than_a_thread_group", (37, 41), [[i * 7 % 37, i * 11 % 41] for i in range(1100)])
+    yield _gather("long_slices", (5, 1031), [[4], [0]])
+    yield expect_refusal(_gather("index_at_length", (2, 3), ((0, 3),)))
+    yield expect_refusal(_gather("index_below_length", (2, 3), ((-3, 0),)))
+    yield expect_refusal(_gather("tuples_longer_than_rank", (2, 3), ((0, 1, 0),)))
+    yield expect_refusal(_gather("batches_differ", (2, 3, 4), [[1], [0], [1]], batch_dims=1))
+    yield expect_refusal(_gather("batch_dims_at_rank", (2, 3), ((0, 1), (1, 0)), batch_dims=2))
+    yield expect_refusal(_gather("scalar_data", (), (0,)))
 
 
 def slices(node: Node) -> Array:
@@ -189,13 +189,13 @@ def slices(node: Node) -> Array:
     depth = indices.shape[-1]
     if not 1 <= depth <= values.ndim - batches:
         raise RefusedError(f"index tuples have {depth} values; 1 to {values.ndim - batches} are possible")
-    places = [checked(indices[..., i], values.shape[batches + i]) for i in range(depth)]
+    places = [check_indices(indices[..., i], values.shape[batches + i]) for i in range(depth)]
     grid = list(np.indices(indices.shape[:-1], sparse=True))[:batches]
     result: Array = values[(*grid, *places)]
     return result
 
 
-def _described(tensors: list[Array]) -> tuple[TensorDesc, TensorDesc, TensorDesc]:
+def _describe(tensors: list[Array]) -> tuple[TensorDesc, TensorDesc, TensorDesc]:
     values, indices, output = map(TensorDesc.of, tensors)
     return values, indices, output
 
@@ -204,27 +204,27 @@ def lower_gather(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
     """All tensors have the rank of the largest, four at least; IndexDimensions is the indices' own rank."""
     values, indices = node.array("data"), node.array("indices")
     rank = max(4, values.ndim, indices.ndim, outputs[0].ndim)
-    tensors = [padded(tensor, rank) for tensor in (values, indices, outputs[0])]
+    tensors = [pad_rank(tensor, rank) for tensor in (values, indices, outputs[0])]
     axis = axis_of(node, values.ndim, 0) + rank - values.ndim
-    desc = Gather(*_described(tensors), axis=axis, index_dimensions=indices.ndim)
+    desc = Gather(*_describe(tensors), axis=axis, index_dimensions=indices.ndim)
     return Lowering(desc, tuple(tensors[:2]))
 
 
 def lower_elements(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
     """Rank padded to four."""
     values = node.array("data")
-    tensors = [padded(tensor) for tensor in (values, node.array("indices"), outputs[0])]
+    tensors = [pad_rank(tensor) for tensor in (values, node.array("indices"), outputs[0])]
     axis = axis_of(node, values.ndim, 0) + tensors[0].ndim - values.ndim
-    return Lowering(GatherElements(*_described(tensors), axis=axis), tuple(tensors[:2]))
+    return Lowering(GatherElements(*_describe(tensors), axis=axis), tuple(tensors[:2]))
 
 
 def lower_slices(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
     """All tensors have the rank of the largest, four at least; the true ranks stand beside them."""
     values, indices = node.array("data"), node.array("indices")
     rank = max(4, values.ndim, indices.ndim, outputs[0].ndim)
-    tensors = [padded(tensor, rank) for tensor in (values, indices, outputs[0])]
+    tensors = [pad_rank(tensor, rank) for tensor in (values, indices, outputs[0])]
     desc = GatherND1(
-        *_described(tensors),
+        *_describe(tensors),
         input_dimension_count=values.ndim,
         indices_dimension_count=indices.ndim,
         batch_dimension_count=node.integer("batch_dims", 0),
@@ -292,7 +292,7 @@ PARAMETER_SPACES = {
 
 OPERATORS = declare(
     (
-        movement("Gather", gather_samples, gathered, lower_gather),
+        movement("Gather", gather_samples, gather_slices, lower_gather),
         movement("GatherElements", gather_elements_samples, elements, lower_elements),
         movement("GatherND", gather_nd_samples, slices, lower_slices),
     ),

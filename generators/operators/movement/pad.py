@@ -20,7 +20,7 @@ from epcheck.generators.declaration.interaction import Arange, Interaction, Lite
 from epcheck.generators.declaration.optional_io import OptionalIO, each_alone
 from epcheck.generators.declaration.parameter_space import Parts, Values
 from epcheck.generators.directml.descriptions.movement.layout import Padding1, PaddingMode
-from epcheck.generators.directml.lowering import Lowering, padded
+from epcheck.generators.directml.lowering import Lowering, pad_rank
 from epcheck.generators.directml.tensor import DataType, TensorDesc
 from epcheck.generators.families import movement
 from epcheck.generators.families.movement import (
@@ -29,8 +29,8 @@ from epcheck.generators.families.movement import (
     MovementSample,
     RefusedError,
     Typed,
-    first,
-    normalized,
+    first_input,
+    normalize_axis,
     parameter,
 )
 from epcheck.generators.node import Node
@@ -59,7 +59,7 @@ def samples() -> Iterator[MovementSample]:
     yield from _modes()
     yield from _ranks()
     yield from _axes()
-    yield from map(expect_refusal, _refused())
+    yield from map(expect_refusal, _list_refused())
 
 
 def _constant() -> Iterator[MovementSample]:
@@ -123,7 +123,7 @@ def _axes() -> Iterator[MovementSample]:
     yield expect_refusal(_pad("pads_for_all_axes", (2, 3), (1, 1, 1, 1), axes=(1,)))
 
 
-def _refused() -> Iterator[MovementSample]:
+def _list_refused() -> Iterator[MovementSample]:
     yield _pad("too_few_pads", (2, 3), (1, 1))
     yield _pad("odd_pads", (2, 3), (1, 1, 1))
     yield _pad("more_removed_than_there_is", (2, 3), (-2, 0, -1, 0))
@@ -133,8 +133,8 @@ def _refused() -> Iterator[MovementSample]:
 
 def _pads(node: Node) -> list[tuple[int, int]]:
     """(begin, end) of every axis of the input. Raises RefusedError."""
-    rank, pads, axes = first(node).ndim, parameter(node, "pads") or (), parameter(node, "axes")
-    axes = tuple(range(rank)) if axes is None else tuple(normalized(axis, rank) for axis in axes)
+    rank, pads, axes = first_input(node).ndim, parameter(node, "pads") or (), parameter(node, "axes")
+    axes = tuple(range(rank)) if axes is None else tuple(normalize_axis(axis, rank) for axis in axes)
     if len(pads) != 2 * len(axes):
         raise RefusedError(f"pads has {len(pads)} values for {len(axes)} axes; it must have two for each")
     by_axis = dict(zip(axes, zip(pads[: len(axes)], pads[len(axes) :], strict=True), strict=True))
@@ -143,12 +143,12 @@ def _pads(node: Node) -> list[tuple[int, int]]:
 
 def _constant_of(node: Node) -> Any:
     value = node.value("constant_value")
-    return first(node).dtype.type(node.number("value", 0.0)) if value is None else value.reshape(())[()]
+    return first_input(node).dtype.type(node.number("value", 0.0)) if value is None else value.reshape(())[()]
 
 
-def padded_values(node: Node) -> Array:
+def pad_values(node: Node) -> Array:
     """numpy.pad in the mode of that name, after negative pads have removed their elements."""
-    values, pads, mode = first(node), _pads(node), node.text("mode", "constant")
+    values, pads, mode = first_input(node), _pads(node), node.text("mode", "constant")
     if mode not in NUMPY_MODES or (mode == "wrap" and node.since_version < WRAP):
         raise RefusedError(f"mode '{mode}' is none of those that the page lists")
     if any(size + min(begin, 0) + min(end, 0) < 0 for size, (begin, end) in zip(values.shape, pads, strict=True)):
@@ -167,7 +167,7 @@ def lower(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
     pads, mode = _pads(node), node.text("mode", "constant")
     if mode == "wrap" or any(count < 0 for pair in pads for count in pair):
         return None
-    values, result = padded(first(node)), padded(outputs[0])
+    values, result = pad_rank(first_input(node)), pad_rank(outputs[0])
     filled = [(0, 0)] * (values.ndim - len(pads)) + pads
     desc = Padding1(
         input_tensor=TensorDesc.of(values),
@@ -228,7 +228,7 @@ PARAMETER_SPACES = {
 }
 
 OPERATORS = declare(
-    (movement.movement("Pad", samples, padded_values, lower),),
+    (movement.movement("Pad", samples, pad_values, lower),),
     interactions=INTERACTIONS,
     optional_io=OPTIONAL_IO,
     parameter_spaces=PARAMETER_SPACES,

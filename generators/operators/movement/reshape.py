@@ -19,10 +19,10 @@ from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.families.movement import (
     MovementSample,
     RefusedError,
-    first,
+    first_input,
     label,
     movement,
-    normalized,
+    normalize_axis,
     parameter,
     shape_of_rank,
 )
@@ -87,7 +87,7 @@ def reshape_samples() -> Iterator[MovementSample]:
     yield expect_refusal(_reshape("allowzero_and_minus_1", (0, 3), (0, -1), 1))
 
 
-def reshaped(node: Node) -> Array:
+def reshape_data(node: Node) -> Array:
     """`data` in the shape that the input asks for."""
     values = node.array("data")
     target = [int(size) for size in node.array("shape")]
@@ -140,9 +140,9 @@ def flatten_samples() -> Iterator[MovementSample]:
     yield expect_refusal(_flatten("axis_below_rank", (2, 3), -3))
 
 
-def flattened(node: Node) -> Array:
+def flatten_data(node: Node) -> Array:
     """Two dimensions: those before the axis, and those from it on. The axis may be the rank itself."""
-    values, axis = first(node), node.integer("axis", 1)
+    values, axis = first_input(node), node.integer("axis", 1)
     least = -values.ndim if node.since_version >= NEGATIVE_AXES else 0
     if not least <= axis <= values.ndim:
         raise RefusedError(f"axis {axis} must be within [{least}, {values.ndim}]")
@@ -186,14 +186,14 @@ def squeeze_samples() -> Iterator[MovementSample]:
     yield expect_refusal(_axes("axis_below_rank", (1, 2), (-3,)))
 
 
-def squeezed(node: Node) -> Array:
+def squeeze_data(node: Node) -> Array:
     """Without the named dimensions of size 1, or without all of them."""
     values = node.array("data")
     listed = parameter(node, "axes")
     if listed is None:
         axes = {axis for axis, size in enumerate(values.shape) if size == 1}
     else:
-        axes = {normalized(axis, values.ndim) for axis in listed}
+        axes = {normalize_axis(axis, values.ndim) for axis in listed}
     if any(values.shape[axis] != 1 for axis in axes):
         raise RefusedError("an axis to be squeezed must have size 1")
     return values.reshape(tuple(size for axis, size in enumerate(values.shape) if axis not in axes))
@@ -222,13 +222,13 @@ def unsqueeze_samples() -> Iterator[MovementSample]:
     yield expect_refusal(_axes("axis_below_output_rank", (3, 4), (-4,)))
 
 
-def unsqueezed(node: Node) -> Array:
+def unsqueeze_data(node: Node) -> Array:
     """With a dimension of size 1 at each of the axes, which count the output's dimensions."""
     values = node.array("data")
     listed = parameter(node, "axes")
     assert listed is not None
     rank = values.ndim + len(listed)
-    axes = {normalized(axis, rank) for axis in listed}
+    axes = {normalize_axis(axis, rank) for axis in listed}
     if len(axes) != len(listed):
         raise RefusedError("axes must not contain duplicates")
     sizes = iter(values.shape)
@@ -237,7 +237,7 @@ def unsqueezed(node: Node) -> Array:
 
 def lower(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
     """An identity between tensors of the output's shape."""
-    return identity(first(node).reshape(outputs[0].shape), outputs[0].shape)
+    return identity(first_input(node).reshape(outputs[0].shape), outputs[0].shape)
 
 
 OPTIONAL_IO: Mapping[str, tuple[OptionalIO, ...]] = {
@@ -246,10 +246,10 @@ OPTIONAL_IO: Mapping[str, tuple[OptionalIO, ...]] = {
 
 OPERATORS = declare(
     (
-        replace(movement("Reshape", reshape_samples, reshaped, lower), without_rank_9=OTHER_RANK),
-        movement("Flatten", flatten_samples, flattened, lower),
-        movement("Squeeze", squeeze_samples, squeezed, lower),
-        replace(movement("Unsqueeze", unsqueeze_samples, unsqueezed, lower), without_rank_9=OTHER_RANK),
+        replace(movement("Reshape", reshape_samples, reshape_data, lower), without_rank_9=OTHER_RANK),
+        movement("Flatten", flatten_samples, flatten_data, lower),
+        movement("Squeeze", squeeze_samples, squeeze_data, lower),
+        replace(movement("Unsqueeze", unsqueeze_samples, unsqueeze_data, lower), without_rank_9=OTHER_RANK),
     ),
     optional_io=OPTIONAL_IO,
 )

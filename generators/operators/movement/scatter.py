@@ -19,7 +19,7 @@ from epcheck.generators.declaration.interaction import Arange, Interaction, Lite
 from epcheck.generators.declaration.parameter_space import ParameterSpace, Parts, Values
 from epcheck.generators.declaration.undefined_sample import FLOATS, Answer, UndefinedSample, UndefinedSamples, ramp
 from epcheck.generators.directml.descriptions.movement.gathering import Scatter, ScatterND
-from epcheck.generators.directml.lowering import Lowering, padded
+from epcheck.generators.directml.lowering import Lowering, pad_rank
 from epcheck.generators.directml.tensor import TensorDesc
 from epcheck.generators.families.movement import (
     AXES,
@@ -35,7 +35,7 @@ from epcheck.generators.families.movement import (
 )
 from epcheck.generators.node import Node
 from epcheck.generators.operator import OTHER_RANK, declare
-from epcheck.generators.operators.movement.gather import checked, draw_indices
+from epcheck.generators.operators.movement.gather import check_indices, draw_indices
 
 DECLARES = (
     "Scatter",
@@ -49,7 +49,7 @@ MAX_AND_MIN = 18
 REDUCTIONS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
-def _scattered(name: str, shape: tuple[int, ...], indices: Any, updates: tuple[int, ...] | None = None,
+def _scatter(name: str, shape: tuple[int, ...], indices: Any, updates: tuple[int, ...] | None = None,
                dtype: str = "int64", every_dtype: bool = False, special: bool = False,
                **arguments: Argument) -> MovementSample:  # fmt: skip
     reduction = arguments.get("reduction", "none")
@@ -68,52 +68,52 @@ def scatter_samples() -> Iterator[MovementSample]:
 
 
 def scatter_elements_samples() -> Iterator[MovementSample]:
-    yield _scattered("default_axis", (3, 3), ((1, 0, 2), (0, 2, 1)), every_dtype=True)
-    yield _scattered("special_values", (17,), tuple(reversed(range(16))), special=True, every_dtype=True)
+    yield _scatter("default_axis", (3, 3), ((1, 0, 2), (0, 2, 1)), every_dtype=True)
+    yield _scatter("special_values", (17,), tuple(reversed(range(16))), special=True, every_dtype=True)
     permuted = np.argsort((np.arange(27) * 11 % 27).reshape(3, 3, 3), axis=0)
     for axis in (0, 1, 2, -1, -2, -3):
         indices = np.moveaxis(permuted, 0, axis % 3)
-        yield _scattered(f"axis_{label(axis)}", (3, 3, 3), indices, axis=axis)
-    yield _scattered("last_axis", (1, 5), ((1, 3),), axis=1, every_dtype=True)
-    yield _scattered("int32_indices", (3, 3), ((1, 0, 2), (0, 2, 1)), dtype="int32")
-    yield _scattered("negative_indices", (4, 3), ((-1, 0, -4), (-2, -1, 2)), every_dtype=True)
-    yield _scattered("int32_negative_indices", (4,), (-1, -4), dtype="int32")
-    yield _scattered("fewer_updates_elsewhere", (4, 5), ((3, 1), (0, 2)))
-    yield _scattered("one_update", (4, 5), ((2,),))
-    yield _scattered("no_updates", (3, 3), np.zeros((0, 3)))
-    yield _scattered("size_1_dimensions", (1, 3, 1), np.array([2, 0]).reshape(1, 2, 1), axis=1)
+        yield _scatter(f"axis_{label(axis)}", (3, 3, 3), indices, axis=axis)
+    yield _scatter("last_axis", (1, 5), ((1, 3),), axis=1, every_dtype=True)
+    yield _scatter("int32_indices", (3, 3), ((1, 0, 2), (0, 2, 1)), dtype="int32")
+    yield _scatter("negative_indices", (4, 3), ((-1, 0, -4), (-2, -1, 2)), every_dtype=True)
+    yield _scatter("int32_negative_indices", (4,), (-1, -4), dtype="int32")
+    yield _scatter("fewer_updates_elsewhere", (4, 5), ((3, 1), (0, 2)))
+    yield _scatter("one_update", (4, 5), ((2,),))
+    yield _scatter("no_updates", (3, 3), np.zeros((0, 3)))
+    yield _scatter("size_1_dimensions", (1, 3, 1), np.array([2, 0]).reshape(1, 2, 1), axis=1)
     for rank in range(1, 9):
         shape = shape_of_rank(rank)
-        yield replace(_scattered(f"rank_{rank}_first", shape, np.ones((1, *shape[1:]))), rank=rank)
+        yield replace(_scatter(f"rank_{rank}_first", shape, np.ones((1, *shape[1:]))), rank=rank)
         if rank > 1:
-            yield replace(_scattered(f"rank_{rank}_last", shape, np.ones((*shape[:-1], 1)), axis=-1), rank=rank)
+            yield replace(_scatter(f"rank_{rank}_last", shape, np.ones((*shape[:-1], 1)), axis=-1), rank=rank)
     many = np.argsort((np.arange(37 * 41) * 101 % 1517).reshape(37, 41), axis=0)
-    yield _scattered("more_than_a_thread_group", (37, 41), many)
-    yield _scattered("reduction_none", (3, 3), ((1, 0, 2), (0, 2, 1)), reduction="none")
+    yield _scatter("more_than_a_thread_group", (37, 41), many)
+    yield _scatter("reduction_none", (3, 3), ((1, 0, 2), (0, 2, 1)), reduction="none")
     for reduction in REDUCTIONS:
-        yield _scattered(f"{reduction}", (3, 3), ((1, 0, 2), (0, 2, 1)), reduction=reduction, every_dtype=True)
-        yield _scattered(f"{reduction}_repeated", (3, 4), ((1, 1, 1), (2, 0, 2)), axis=1, reduction=reduction,
+        yield _scatter(f"{reduction}", (3, 3), ((1, 0, 2), (0, 2, 1)), reduction=reduction, every_dtype=True)
+        yield _scatter(f"{reduction}_repeated", (3, 4), ((1, 1, 1), (2, 0, 2)), axis=1, reduction=reduction,
                          every_dtype=True)  # fmt: skip
-        yield _scattered(f"{reduction}_repeated_negative", (5,), (-1, 4, -1, 0), reduction=reduction)
-    yield expect_refusal(_scattered("index_at_length", (3, 2), ((0, 3),)))
-    yield expect_refusal(_scattered("index_below_length", (3, 2), ((-4, 0),)))
-    yield expect_refusal(_scattered("updates_of_another_shape", (3, 2), ((0, 1),), (1, 1)))
-    yield expect_refusal(_scattered("ranks_differ", (3, 2), (0, 1)))
-    yield expect_refusal(_scattered("axis_at_rank", (3, 2), ((0, 1),), axis=2))
+        yield _scatter(f"{reduction}_repeated_negative", (5,), (-1, 4, -1, 0), reduction=reduction)
+    yield expect_refusal(_scatter("index_at_length", (3, 2), ((0, 3),)))
+    yield expect_refusal(_scatter("index_below_length", (3, 2), ((-4, 0),)))
+    yield expect_refusal(_scatter("updates_of_another_shape", (3, 2), ((0, 1),), (1, 1)))
+    yield expect_refusal(_scatter("ranks_differ", (3, 2), (0, 1)))
+    yield expect_refusal(_scatter("axis_at_rank", (3, 2), ((0, 1),), axis=2))
 
 
-def scattered_elements(node: Node) -> Array:
+def scatter_elements(node: Node) -> Array:
     """A copy of data, with the updates at their indices along the axis."""
     values, indices, updates = node.array("data"), node.array("indices"), node.array("updates")
     if values.ndim == 0 or values.ndim != indices.ndim or indices.shape != updates.shape:
         raise RefusedError("data, indices and updates must have the same rank, 1 or more, and the latter one shape")
     axis = axis_of(node, values.ndim, 0)
     places: list[Array] = list(np.indices(indices.shape, sparse=True))
-    places[axis] = checked(indices, values.shape[axis])
-    return _updated(node, values, tuple(np.broadcast_arrays(*places)), updates)
+    places[axis] = check_indices(indices, values.shape[axis])
+    return _update(node, values, tuple(np.broadcast_arrays(*places)), updates)
 
 
-def _updated(node: Node, values: Array, places: tuple[Array, ...], updates: Array) -> Array:
+def _update(node: Node, values: Array, places: tuple[Array, ...], updates: Array) -> Array:
     reduction = node.text("reduction", "none")
     result = values.copy()
     if reduction == "none":
@@ -124,37 +124,37 @@ def _updated(node: Node, values: Array, places: tuple[Array, ...], updates: Arra
 
 
 def scatter_nd_samples() -> Iterator[MovementSample]:
-    yield _scattered("elements", (8,), ((4,), (3,), (1,), (7,)), (4,), every_dtype=True)
-    yield _scattered("special_values", (17,), [[i] for i in reversed(range(16))], (16,), special=True, every_dtype=True)
-    yield _scattered("elements_of_2d", (3, 4), ((0, 3), (2, 1), (1, 0)), (3,))
-    yield _scattered("slices", (4, 4, 3), ((0,), (2,)), (2, 4, 3), every_dtype=True)
-    yield _scattered("slices_of_last_axis", (3, 4, 5), ((2, 1), (0, 3)), (2, 5))
-    yield replace(_scattered("indices_of_rank_3", (4, 5), (((0, 1), (1, 2)), ((2, 3), (3, 4))), (2, 2)), rank=3)
-    yield _scattered("one_tuple", (3, 4), (2, 1), ())
-    yield _scattered("one_tuple_slice", (3, 4), (2,), (4,))
-    yield _scattered("negative_indices", (3, 4), ((-1, -4), (0, -1), (-2, 2)), (3,), every_dtype=True)
-    yield _scattered("no_updates", (3, 4), np.zeros((0, 2)), (0,))
-    yield _scattered("all_elements", (2, 3), [[i, j] for i in (1, 0) for j in (2, 0, 1)], (6,))
+    yield _scatter("elements", (8,), ((4,), (3,), (1,), (7,)), (4,), every_dtype=True)
+    yield _scatter("special_values", (17,), [[i] for i in reversed(range(16))], (16,), special=True, every_dtype=True)
+    yield _scatter("elements_of_2d", (3, 4), ((0, 3), (2, 1), (1, 0)), (3,))
+    yield _scatter("slices", (4, 4, 3), ((0,), (2,)), (2, 4, 3), every_dtype=True)
+    yield _scatter("slices_of_last_axis", (3, 4, 5), ((2, 1), (0, 3)), (2, 5))
+    yield replace(_scatter("indices_of_rank_3", (4, 5), (((0, 1), (1, 2)), ((2, 3), (3, 4))), (2, 2)), rank=3)
+    yield _scatter("one_tuple", (3, 4), (2, 1), ())
+    yield _scatter("one_tuple_slice", (3, 4), (2,), (4,))
+    yield _scatter("negative_indices", (3, 4), ((-1, -4), (0, -1), (-2, 2)), (3,), every_dtype=True)
+    yield _scatter("no_updates", (3, 4), np.zeros((0, 2)), (0,))
+    yield _scatter("all_elements", (2, 3), [[i, j] for i in (1, 0) for j in (2, 0, 1)], (6,))
     for rank in range(1, 9):
         shape = shape_of_rank(rank)
-        yield replace(_scattered(f"rank_{rank}_elements", shape, [[1] * rank, [0] * rank], (2,)), rank=rank)
+        yield replace(_scatter(f"rank_{rank}_elements", shape, [[1] * rank, [0] * rank], (2,)), rank=rank)
         if rank > 1:
-            yield replace(_scattered(f"rank_{rank}_slices", shape, [[1]], (1, *shape[1:])), rank=rank)
-    yield _scattered("more_than_a_thread_group", (37, 41), [[i * 7 % 37, i * 11 % 41] for i in range(1100)], (1100,))
-    yield _scattered("reduction_none", (8,), ((4,), (3,)), (2,), reduction="none")
+            yield replace(_scatter(f"rank_{rank}_slices", shape, [[1]], (1, *shape[1:])), rank=rank)
+    yield _scatter("more_than_a_thread_group", (37, 41), [[i * 7 % 37, i * 11 % 41] for i in range(1100)], (1100,))
+    yield _scatter("reduction_none", (8,), ((4,), (3,)), (2,), reduction="none")
     for reduction in REDUCTIONS:
-        yield _scattered(f"{reduction}", (3, 4), ((0, 3), (2, 1)), (2,), reduction=reduction, every_dtype=True)
-        yield _scattered(f"{reduction}_repeated", (4, 3), ((1,), (3,), (1,)), (3, 3), reduction=reduction,
+        yield _scatter(f"{reduction}", (3, 4), ((0, 3), (2, 1)), (2,), reduction=reduction, every_dtype=True)
+        yield _scatter(f"{reduction}_repeated", (4, 3), ((1,), (3,), (1,)), (3, 3), reduction=reduction,
                          every_dtype=True)  # fmt: skip
-        yield _scattered(f"{reduction}_repeated_negative", (5,), ((-1,), (4,), (0,)), (3,), reduction=reduction)
-    yield expect_refusal(_scattered("index_at_length", (3, 2), ((0, 2),), (1,)))
-    yield expect_refusal(_scattered("index_below_length", (3, 2), ((-4, 0),), (1,)))
-    yield expect_refusal(_scattered("tuples_longer_than_rank", (3, 2), ((0, 1, 0),), (1,)))
-    yield expect_refusal(_scattered("updates_of_another_shape", (3, 2), ((0,), (1,)), (2, 3)))
-    yield expect_refusal(_scattered("scalar_data", (), ((0,),), (1,)))
+        yield _scatter(f"{reduction}_repeated_negative", (5,), ((-1,), (4,), (0,)), (3,), reduction=reduction)
+    yield expect_refusal(_scatter("index_at_length", (3, 2), ((0, 2),), (1,)))
+    yield expect_refusal(_scatter("index_below_length", (3, 2), ((-4, 0),), (1,)))
+    yield expect_refusal(_scatter("tuples_longer_than_rank", (3, 2), ((0, 1, 0),), (1,)))
+    yield expect_refusal(_scatter("updates_of_another_shape", (3, 2), ((0,), (1,)), (2, 3)))
+    yield expect_refusal(_scatter("scalar_data", (), ((0,),), (1,)))
 
 
-def scattered_slices(node: Node) -> Array:
+def scatter_slices(node: Node) -> Array:
     """A copy of data, with the updates at the slices that the index tuples name."""
     values, indices, updates = node.array("data"), node.array("indices"), node.array("updates")
     if values.ndim == 0 or indices.ndim == 0 or indices.shape[-1] > values.ndim:
@@ -164,11 +164,11 @@ def scattered_slices(node: Node) -> Array:
     depth = indices.shape[-1]
     if updates.shape != indices.shape[:-1] + values.shape[depth:]:
         raise RefusedError(f"updates must have shape {indices.shape[:-1] + values.shape[depth:]}")
-    places = tuple(checked(indices[..., i], values.shape[i]) for i in range(depth))
-    return _updated(node, values, places, updates)
+    places = tuple(check_indices(indices[..., i], values.shape[i]) for i in range(depth))
+    return _update(node, values, places, updates)
 
 
-def _described(tensors: list[Array]) -> tuple[TensorDesc, TensorDesc, TensorDesc, TensorDesc]:
+def _describe(tensors: list[Array]) -> tuple[TensorDesc, TensorDesc, TensorDesc, TensorDesc]:
     values, indices, updates, output = map(TensorDesc.of, tensors)
     return values, indices, updates, output
 
@@ -178,9 +178,9 @@ def lower_elements(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
     values = node.array("data")
     if node.text("reduction", "none") != "none" or node.array("updates").size == 0:
         return None
-    inputs = tuple(padded(node.array(name)) for name in ("data", "indices", "updates"))
+    inputs = tuple(pad_rank(node.array(name)) for name in ("data", "indices", "updates"))
     axis = axis_of(node, values.ndim, 0) + inputs[0].ndim - values.ndim
-    return Lowering(Scatter(*_described([*inputs, padded(outputs[0])]), axis=axis), inputs)
+    return Lowering(Scatter(*_describe([*inputs, pad_rank(outputs[0])]), axis=axis), inputs)
 
 
 def lower_slices(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
@@ -189,8 +189,8 @@ def lower_slices(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
     if node.text("reduction", "none") != "none" or inputs[2].size == 0:
         return None
     rank = max(4, *(tensor.ndim for tensor in inputs))
-    tensors = [padded(tensor, rank) for tensor in (*inputs, outputs[0])]
-    desc = ScatterND(*_described(tensors), input_dimension_count=inputs[0].ndim, indices_dimension_count=inputs[1].ndim)
+    tensors = [pad_rank(tensor, rank) for tensor in (*inputs, outputs[0])]
+    desc = ScatterND(*_describe(tensors), input_dimension_count=inputs[0].ndim, indices_dimension_count=inputs[1].ndim)
     return Lowering(desc, tuple(tensors[:3]))
 
 
@@ -218,7 +218,7 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
 TWICE = "one element is written twice without a reduction: the page leaves open which update stays"
 
 
-def _written_twice() -> UndefinedSamples:
+def _list_written_twice() -> UndefinedSamples:
     for dtype in (*FLOATS, "int32"):
         data, updates = ramp((3, 4), dtype), ramp((2, 4), dtype, 51)
         indices = np.array([[0, 1, 2, 0], [0, 2, 2, 1]], np.int64)
@@ -239,7 +239,7 @@ def _rows_written_twice() -> UndefinedSamples:
         yield UndefinedSample("index_twice", dtype, TWICE, (data, rows, updates), (Answer(right, bad, moved=True),))
 
 
-UNDEFINED = {"ScatterElements": _written_twice, "Scatter": _written_twice, "ScatterND": _rows_written_twice}
+UNDEFINED = {"ScatterElements": _list_written_twice, "Scatter": _list_written_twice, "ScatterND": _rows_written_twice}
 
 
 def _make_scatter_elements(values: Values, rng: np.random.Generator) -> Parts:
@@ -268,12 +268,12 @@ PARAMETER_SPACES = {
 
 OPERATORS = declare(
     (
-        replace(movement("Scatter", scatter_samples, scattered_elements, lower_elements), new_axis_last=True),
+        replace(movement("Scatter", scatter_samples, scatter_elements, lower_elements), new_axis_last=True),
         replace(
-            movement("ScatterElements", scatter_elements_samples, scattered_elements, lower_elements),
+            movement("ScatterElements", scatter_elements_samples, scatter_elements, lower_elements),
             new_axis_last=True,
         ),
-        replace(movement("ScatterND", scatter_nd_samples, scattered_slices, lower_slices), without_rank_9=OTHER_RANK),
+        replace(movement("ScatterND", scatter_nd_samples, scatter_slices, lower_slices), without_rank_9=OTHER_RANK),
     ),
     interactions=INTERACTIONS,
     undefined=UNDEFINED,

@@ -32,7 +32,7 @@ from epcheck.generators.directml.descriptions.movement.filling import (
     NonzeroCoordinates,
     OneHot,
 )
-from epcheck.generators.directml.lowering import Lowering, padded
+from epcheck.generators.directml.lowering import Lowering, pad_rank
 from epcheck.generators.directml.tensor import DataType, TensorDesc
 from epcheck.generators.families import movement
 from epcheck.generators.families.movement import (
@@ -41,7 +41,7 @@ from epcheck.generators.families.movement import (
     MovementSample,
     RefusedError,
     Typed,
-    first,
+    first_input,
     label,
     shape_of_rank,
 )
@@ -88,13 +88,13 @@ def shape_samples() -> Iterator[MovementSample]:
 
 def shape_of(node: Node) -> Array:
     """The sizes from `start` to `end`, both clamped to the rank after counting from the back."""
-    sizes = first(node).shape
+    sizes = first_input(node).shape
     rank = len(sizes)
 
-    def clamped(axis: int) -> int:
+    def clamp(axis: int) -> int:
         return min(max(axis + rank if axis < 0 else axis, 0), rank)
 
-    start, end = clamped(node.integer("start", 0)), clamped(node.integer("end", rank))
+    start, end = clamp(node.integer("start", 0)), clamp(node.integer("end", rank))
     return np.array(sizes[start : max(start, end)], np.int64)
 
 
@@ -110,7 +110,7 @@ def size_samples() -> Iterator[MovementSample]:
 
 def size_of(node: Node) -> Array:
     """The number of elements, a scalar."""
-    return np.array(first(node).size, np.int64)
+    return np.array(first_input(node).size, np.int64)
 
 
 def _constant(name: str, shape: tuple[int, ...], every_dtype: bool = False, kinds: str = "bfiu",
@@ -152,7 +152,7 @@ def constant_of_shape(node: Node) -> Array:
 
 def lower_constant(_node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
     """The value in decimal."""
-    result = padded(outputs[0])
+    result = pad_rank(outputs[0])
     value = result.reshape(-1)[0]
     return Lowering(FillValueConstant(TensorDesc.of(result), DataType.of(result.dtype), _decimal(value)), ())
 
@@ -185,7 +185,7 @@ def _onnx_type(dtype: str) -> int:
 
 def eye_like(node: Node) -> Array:
     """Ones where column - row is k; of the input's dtype unless `dtype` says another."""
-    values = first(node)
+    values = first_input(node)
     if values.ndim != 2:
         raise RefusedError(f"the input must be 2-D; it has rank {values.ndim}")
     return _diagonal(values.shape, node.integer("k", 0)).astype(_eye_dtype(node))
@@ -198,13 +198,13 @@ def _diagonal(shape: tuple[int, ...], k: int) -> Array:
 
 def _eye_dtype(node: Node) -> np.dtype[Any]:
     if "dtype" not in node.attributes:
-        return first(node).dtype
+        return first_input(node).dtype
     return np.dtype(helper.tensor_dtype_to_np_dtype(node.integer("dtype", 1)))
 
 
 def lower_eye(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
     """Rank padded to four."""
-    return Lowering(DiagonalMatrix(TensorDesc.of(padded(outputs[0])), node.integer("k", 0), 1.0), ())
+    return Lowering(DiagonalMatrix(TensorDesc.of(pad_rank(outputs[0])), node.integer("k", 0), 1.0), ())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -295,15 +295,15 @@ def range_truth(node: Node) -> Truth:
     start, limit, delta = (Fraction(array.item()) for array in arrays)
     dtype = arrays[0].dtype
     exact = [start + i * delta for i in range(max(ceil((limit - start) / delta), 0))]
-    values = np.array([_nearest(value, dtype) for value in exact], dtype)
+    values = np.array([_round_to(value, dtype) for value in exact], dtype)
     if all(Fraction(value.item()) == true for value, true in zip(values, exact, strict=True)):
         return Outputs((Output("output", values),))
     wide = np.array([float(value) for value in exact])
     magnitude = abs(float(start)) + np.arange(len(exact)) * abs(float(delta))
-    return Outputs((bounds.rounded("output", wide, dtype, bounds.accumulated(len(exact), dtype, magnitude)),))
+    return Outputs((bounds.round_output("output", wide, dtype, bounds.bound_sum(len(exact), dtype, magnitude)),))
 
 
-def _nearest(exact: Fraction, dtype: np.dtype[Any]) -> Any:
+def _round_to(exact: Fraction, dtype: np.dtype[Any]) -> Any:
     return dtype.type(int(exact)) if dtype.kind == "i" else dtype.type(float(exact))
 
 
@@ -312,7 +312,7 @@ def lower_range(node: Node) -> Lowering | None:
     truth = range_truth(node)
     if isinstance(truth, Refusal) or not isinstance(truth, Outputs) or truth.outputs[0].value.size == 0:
         return None
-    result = padded(truth.outputs[0].value)
+    result = pad_rank(truth.outputs[0].value)
     desc = FillValueSequence(
         TensorDesc.of(result), DataType.of(result.dtype), str(node.array("start")), str(node.array("delta"))
     )
@@ -384,7 +384,7 @@ def lower_one_hot(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
     """The indices get the new axis with a size of 1; rank padded to four."""
     indices, values, axis = node.array("indices"), node.array("values"), node.integer("axis", -1)
     rank = indices.ndim + 1
-    tensors = (padded(np.expand_dims(indices, axis)), padded(values), padded(outputs[0]))
+    tensors = (pad_rank(np.expand_dims(indices, axis)), pad_rank(values), pad_rank(outputs[0]))
     places, pair, result = map(TensorDesc.of, tensors)
     desc = OneHot(places, pair, result, axis=axis % rank + tensors[0].ndim - rank)
     return Lowering(desc, tensors[:2])
@@ -463,7 +463,7 @@ def trilu_samples() -> Iterator[MovementSample]:
 
 def trilu(node: Node) -> Array:
     """0 below (above, for upper = 0) the k-th diagonal of each matrix, whatever stood there."""
-    values, diagonal = first(node), node.value("k")
+    values, diagonal = first_input(node), node.value("k")
     if values.ndim < 2:
         raise RefusedError(f"the input must have rank 2 or more; it has {values.ndim}")
     k = 0 if diagonal is None else int(diagonal.reshape(())[()])
@@ -474,14 +474,14 @@ def trilu(node: Node) -> Array:
 
 def lower_trilu(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
     """0 is filled in from diagonal DiagonalFillBegin up to, and without, DiagonalFillEnd; rank padded to four."""
-    values, diagonal = padded(first(node)), node.value("k")
+    values, diagonal = pad_rank(first_input(node)), node.value("k")
     k = 0 if diagonal is None else int(diagonal.reshape(())[()])
     upper = node.integer("upper", 1)
     if values.ndim > 4 or k == 2**31 - 1:
         return None
     desc = DiagonalMatrix1(
         TensorDesc.of(values),
-        TensorDesc.of(padded(outputs[0])),
+        TensorDesc.of(pad_rank(outputs[0])),
         DataType.of(values.dtype),
         "0",
         -(2**31) if upper else k + 1,

@@ -54,13 +54,13 @@ def samples() -> Iterator[SliceSample]:
     yield from _starts_and_ends()
     yield from _axes()
     yield from _ranks()
-    yield from _empty()
+    yield from _list_empty()
     yield from _int32_indices()
     yield SliceSample(name="every_value_forward", boundary_data=True, starts=(1,), every_dtype=True)
     yield SliceSample(
         name="every_value_backward", boundary_data=True, starts=(-1,), ends=(INT64.min,), steps=(-1,), every_dtype=True
     )
-    yield from map(expect_refusal, _refused())
+    yield from map(expect_refusal, _list_refused())
 
 
 def _steps() -> Iterator[SliceSample]:
@@ -173,7 +173,7 @@ def _ranks() -> Iterator[SliceSample]:
     )
 
 
-def _empty() -> Iterator[SliceSample]:
+def _list_empty() -> Iterator[SliceSample]:
     yield SliceSample(name="empty_start_equals_end", starts=(3,), ends=(3,), every_dtype=True)
     yield SliceSample(name="empty_start_after_end", starts=(4,), ends=(2,))
     yield SliceSample(name="empty_start_at_length", starts=(LENGTH,), ends=(LENGTH + 3,))
@@ -203,7 +203,7 @@ def _int32_indices() -> Iterator[SliceSample]:
         yield SliceSample(name=f"int32_indices_{name}", starts=starts, ends=ends, steps=steps, index_dtype="int32")
 
 
-def _refused() -> Iterator[SliceSample]:
+def _list_refused() -> Iterator[SliceSample]:
     matrix = (4, 5)
     yield SliceSample(name="step_0", starts=(0,), ends=(4,), steps=(0,))
     yield SliceSample(name="repeated_axis", shape=matrix, starts=(0, 1), ends=(2, 3), axes=(1, 1))

@@ -20,7 +20,7 @@ from epcheck.generators.families.movement import (
     MovementSample,
     RefusedError,
     axis_of,
-    first,
+    first_input,
     movement,
 )
 from epcheck.generators.node import Node
@@ -67,10 +67,10 @@ def samples() -> Iterator[MovementSample]:
     yield _scatter("size_0_beside", (2, 0, 8, 4), (2, 0, 2, 4), (1, 2))
     yield _scatter("length_1025", (1, 2, 1025, 3), (1, 2, 600, 3), (400,))
     yield _scatter("many_samples", (67, 1, 4, 2), (67, 1, 1, 2), tuple(at % 4 for at in range(67)))
-    yield from map(expect_refusal, _refused(cache, update))
+    yield from map(expect_refusal, _list_refused(cache, update))
 
 
-def _refused(cache: Shape, update: Shape) -> Iterator[MovementSample]:
+def _list_refused(cache: Shape, update: Shape) -> Iterator[MovementSample]:
     yield _scatter("beyond_the_end", cache, update, (7, 0))
     yield _scatter("beyond_the_end_of_one_sample", cache, (2, 3, 3, 4), (0, 6), mode="linear")
     yield _scatter("negative_index", cache, update, (-1, 0))
@@ -84,9 +84,9 @@ def _refused(cache: Shape, update: Shape) -> Iterator[MovementSample]:
     yield _scatter("mode", cache, update, (0, 0), mode="mirror")
 
 
-def scattered(node: Node) -> Array:
+def scatter_update(node: Node) -> Array:
     """The cache with the update written where each sample's index says."""
-    cache, update = first(node), node.array("update")
+    cache, update = first_input(node), node.array("update")
     axis = axis_of(node, cache.ndim, -2)
     if axis == 0:
         raise RefusedError("axis 0 is the batch, not the sequence")
@@ -113,5 +113,7 @@ def scattered(node: Node) -> Array:
 
 
 OPERATORS = (
-    movement("TensorScatter", samples, scattered, NO_KERNEL, parameters=frozenset({"write_indices"}), established=24),
+    movement(
+        "TensorScatter", samples, scatter_update, NO_KERNEL, parameters=frozenset({"write_indices"}), established=24
+    ),
 )

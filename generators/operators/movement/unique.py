@@ -17,7 +17,7 @@ from epcheck.generators import data, graph
 from epcheck.generators.array import Array
 from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.declaration.optional_io import OptionalIO
-from epcheck.generators.families.movement import RefusedError, normalized
+from epcheck.generators.families.movement import RefusedError, normalize_axis
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import NO_KERNEL, Operator, declare
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
@@ -110,7 +110,7 @@ def _values(sample: UniqueSample, context: CaseContext) -> Array:
         case "falling":
             return np.sort(np.resize(_levels(dtype), count))[::-1].reshape(shape)
         case "boundary":
-            return rng.permutation(np.resize(_without_minus_0(data.boundary(dtype)), count)).reshape(shape)
+            return rng.permutation(np.resize(_drop_minus_0(data.boundary(dtype)), count)).reshape(shape)
         case "rows":
             table = _levels(dtype)[rng.integers(0, 2, (2, shape[1]))]
             table[0, 0], table[1, 0] = _levels(dtype)[1], _levels(dtype)[0]
@@ -139,7 +139,7 @@ def _levels(dtype: np.dtype[Any]) -> Array:
     return np.array([2, 1, 0, 3, np.iinfo(dtype).max, np.iinfo(dtype).max - 1], dtype)
 
 
-def _without_minus_0(values: Array) -> Array:
+def _drop_minus_0(values: Array) -> Array:
     return values[~(np.signbit(values) & (values == 0))] if values.dtype.kind == "f" else values
 
 
@@ -148,7 +148,7 @@ def truth(node: Node) -> Truth:
     if order not in (0, 1):
         return Refusal(f"sorted must be 0 or 1, not {order}")
     try:
-        axis = normalized(node.integer("axis", 0), x.ndim) if "axis" in node.attributes else None
+        axis = normalize_axis(node.integer("axis", 0), x.ndim) if "axis" in node.attributes else None
     except RefusedError as error:
         return Refusal(str(error))
     slices = x.reshape(-1) if axis is None else np.moveaxis(x, axis, 0)

@@ -30,7 +30,7 @@ from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.declaration.optional_io import OptionalIO
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.descriptions.normalization.normalization import BatchNormalization
-from epcheck.generators.directml.lowering import Lowering, missing
+from epcheck.generators.directml.lowering import Lowering, count_missing
 from epcheck.generators.directml.tensor import MAX_RANK
 from epcheck.generators.families import fused_activation
 from epcheck.generators.node import Attribute, Node, Operand
@@ -81,10 +81,10 @@ def samples(name: str) -> Iterator[BatchSample]:
         yield BatchSample(name="relu_epsilon_large", activation="Relu", epsilon=10.0)
         yield BatchSample(name="relu_size_1089", activation="Relu", shape=(1, 2, 33, 33))
         return
-    yield from _plain()
+    yield from _list_plain()
 
 
-def _plain() -> Iterator[BatchSample]:
+def _list_plain() -> Iterator[BatchSample]:
     yield BatchSample(name="defaults", every_dtype=True)
     for name, epsilon in (("0", 0.0), ("small", 1e-12), ("large", 10.0), ("1e_minus_3", 1e-3)):
         yield BatchSample(name=f"epsilon_{name}", epsilon=epsilon, every_dtype=name == "large")
@@ -201,7 +201,7 @@ def truth(node: Node) -> Truth:
         return Refusal(reason)
     x = node.array("X")
     if _is_training(node):
-        return _trained(node)
+        return _train(node)
     wide = x.astype(np.longdouble)
     scale, bias, mean, variance = (operand.astype(np.longdouble) for operand in _per_channel(node))
     with np.errstate(all="ignore"):
@@ -209,12 +209,12 @@ def truth(node: Node) -> Truth:
         y = (wide - mean) * factor + bias
         magnitude = (np.abs(wide) + np.abs(mean)) * np.abs(factor) + np.abs(bias)
         error = propagation.gamma(ROUNDINGS, x.dtype) * magnitude
-        y, error = fused_activation.passed_on(node, y, error, x.dtype)
+        y, error = fused_activation.pass_on_error(node, y, error, x.dtype)
     floor = np.nan_to_num(error.astype(np.float64), nan=0.0, posinf=0.0)
-    return Outputs((bounds.rounded("Y", y.astype(np.float64), x.dtype, bounds.ulp(2, SOURCES, x.dtype, floor)),))
+    return Outputs((bounds.round_output("Y", y.astype(np.float64), x.dtype, bounds.ulp(2, SOURCES, x.dtype, floor)),))
 
 
-def _trained(node: Node) -> Truth:
+def _train(node: Node) -> Truth:
     """With the batch's own mean and variance, the running ones and those of the batch as further outputs."""
     x = node.array("X")
     wide = x.astype(np.float64)
@@ -222,14 +222,14 @@ def _trained(node: Node) -> Truth:
     scale, bias, *running = (operand.astype(np.float64) for operand in _per_channel(node))
     moments = propagation.Moments.of(wide, axes, x.dtype)
     inverse = moments.inverse_deviation(node.number("epsilon", 1e-5), x.dtype)
-    y, error = propagation.scaled(*propagation.normalized(wide, moments, inverse, x.dtype), scale, bias, x.dtype)
+    y, error = propagation.rescale(*propagation.normalize(wide, moments, inverse, x.dtype), scale, bias, x.dtype)
     momentum = node.number("momentum", 0.9)
-    outputs = [bounds.rounded("Y", y, x.dtype, bounds.ulp(2, SOURCES, x.dtype, error))]
+    outputs = [bounds.round_output("Y", y, x.dtype, bounds.ulp(2, SOURCES, x.dtype, error))]
     batch = ((moments.mean, moments.mean_error), (moments.variance, moments.variance_error))
     found = [(old * momentum + new * (1 - momentum), error) for old, (new, error) in zip(running, batch, strict=True)]
     for name, (value, of_value) in zip(node.outputs[1:], (*found, *batch), strict=False):
         floor = (of_value + np.abs(value) * propagation.gamma(3, x.dtype)).reshape(-1)
-        outputs.append(bounds.rounded(name, value.reshape(-1), x.dtype, bounds.ulp(2, SOURCES, x.dtype, floor)))
+        outputs.append(bounds.round_output(name, value.reshape(-1), x.dtype, bounds.ulp(2, SOURCES, x.dtype, floor)))
     return Outputs(tuple(output for output in outputs if output.name))
 
 
@@ -244,7 +244,7 @@ def lower(node: Node) -> Lowering | None:
         or any(part.dtype != x.dtype for part in parts)
     ):
         return None
-    behind = (1,) * missing(x.ndim)
+    behind = (1,) * count_missing(x.ndim)
     x, scale, bias, mean, variance = (operand.reshape(operand.shape + behind) for operand in (x, *parts))
     desc = BatchNormalization(
         TensorDesc.of(x),
@@ -272,14 +272,14 @@ def _operator(name: str, domain: str = "") -> Operator[BatchSample]:
     )
 
 
-def _of_normalization(version: int, asked: frozenset[str]) -> str:
+def _why_undefined(version: int, asked: frozenset[str]) -> str:
     """BatchNormalization-7 and 9 know two cases: all five outputs in training, Y alone outside of it."""
     if version >= 14 or len(asked) in (0, 4):
         return ""
     return f"BatchNormalization-{version} has Y alone, or all five outputs; a part of them is not defined"
 
 
-def _in_training(version: int, asked: frozenset[str]) -> str:
+def _why_undefined_in_training(version: int, asked: frozenset[str]) -> str:
     """BatchNormalization-14 and 15: the page has Y, running_mean and running_var in training."""
     return "" if len(asked) == 2 else f"BatchNormalization-{version} has all three outputs where training_mode is 1"
 
@@ -293,14 +293,14 @@ OPTIONAL_IO: Mapping[str, tuple[OptionalIO, ...]] = {
         OptionalIO(
             "defaults",
             outputs=("mean", "var", "saved_mean", "saved_var"),
-            why_undefined=_of_normalization,
+            why_undefined=_why_undefined,
         ),
         OptionalIO(
             "defaults",
             {"training_mode": 1},
             name="training",
             outputs=("running_mean", "running_var"),
-            why_undefined=_in_training,
+            why_undefined=_why_undefined_in_training,
         ),
         OptionalIO(
             "defaults",

@@ -9,7 +9,7 @@ takes each channel, as the default axes of revision 9 do, or with `across_channe
 `normalize_variance` 0 subtracts the mean only. GroupNorm is GroupNormalization with the channels last, and its
 `activation` 1 is SiLU, x times sigmoid(x). GroupNormalization has its first stage in float32 (`stash_type` 1).
 
-Bounds: `propagation.Moments`, `normalized` and `scaled`, as in layer_normalization; an activation passes the error on.
+Bounds: `propagation.Moments`, `normalize` and `rescale`, as in layer_normalization; an activation passes the error on.
 
 How the DML EP lowers it: DmlOperatorInstanceNormalization.cpp writes strides for 4 dimensions, so ranks above have no
 description; DmlOperatorMeanVarianceNormalization.cpp; DmlOperatorGroupNorm.cpp is a graph of strided views, of which no
@@ -31,7 +31,7 @@ from epcheck.generators.bounds.propagation import Moments
 from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.descriptions.normalization.normalization import MeanVarianceNormalization1
-from epcheck.generators.directml.lowering import LEAST_RANK, Lowering, missing, padded
+from epcheck.generators.directml.lowering import LEAST_RANK, Lowering, count_missing, pad_rank
 from epcheck.generators.directml.tensor import MAX_RANK
 from epcheck.generators.families import fused_activation
 from epcheck.generators.node import Attribute, Node, Operand
@@ -71,7 +71,7 @@ class InstanceSample(Sample):
     since: tuple[int, int] = (1, 99)
 
 
-def _with_epsilon(*fixed: tuple[str, Attribute]) -> Iterator[InstanceSample]:
+def _list_epsilons(*fixed: tuple[str, Attribute]) -> Iterator[InstanceSample]:
     """What every operator with scale, bias and epsilon is asked."""
     yield InstanceSample(name="defaults", attributes=fixed, every_dtype=True)
     for name, epsilon in (("0", 0.0), ("small", 1e-12), ("large", 10.0)):
@@ -98,7 +98,7 @@ def _ranks(*fixed: tuple[str, Attribute], lowest: int = 3) -> Iterator[InstanceS
 
 
 def _instance_samples() -> Iterator[InstanceSample]:
-    yield from _with_epsilon()
+    yield from _list_epsilons()
     yield from _ranks()
     yield InstanceSample(name="one_channel", shape=(3, 1, 3, 3))
     yield InstanceSample(name="channels_257", shape=(1, 257, 2, 2))
@@ -111,7 +111,7 @@ def _instance_samples() -> Iterator[InstanceSample]:
 
 def _group_samples() -> Iterator[InstanceSample]:
     groups: tuple[str, Attribute] = ("num_groups", 3)
-    yield from _with_epsilon(groups)
+    yield from _list_epsilons(groups)
     yield from _ranks(groups)
     for count in (1, 2, 4, 8):
         yield InstanceSample(name=f"groups_{count}_of_8", shape=(2, 8, 3, 3), attributes=(("num_groups", count),))
@@ -208,7 +208,7 @@ def _mean_variance_samples() -> Iterator[InstanceSample]:
     yield InstanceSample(name="size_1025", shape=(2, 1025), attributes=(("axes", (1,)),), since=new)
 
 
-def _fused(
+def _list_fused(
     plain: tuple[tuple[str, tuple[tuple[str, Attribute], ...]], ...], *, defaults: bool = True
 ) -> Iterator[InstanceSample]:
     for activation in fused_activation.INTO_NORMALIZATIONS:
@@ -230,9 +230,9 @@ SAMPLES: Mapping[str, Callable[[], Iterator[InstanceSample]]] = {
     "MeanVarianceNormalization": _mean_variance_samples,
     "GroupNormalization": _group_samples,
     "GroupNorm": _microsoft_group_samples,
-    "DmlFusedInstanceNormalization": partial(_fused, (("epsilon_large", (("epsilon", 10.0),)),)),
+    "DmlFusedInstanceNormalization": partial(_list_fused, (("epsilon_large", (("epsilon", 10.0),)),)),
     "DmlFusedMeanVarianceNormalization": partial(
-        _fused,
+        _list_fused,
         (
             ("across_channels", (("across_channels", 1),)),
             ("mean_only", (("normalize_variance", 0),)),
@@ -366,16 +366,16 @@ def truth(node: Node) -> Truth:
             inverse = (1 / (1 / inverse[0] + MVN_EPSILON), inverse[1])
         if not plan.normalize:
             inverse = (np.ones_like(moments.mean), np.zeros_like(moments.mean))
-        y, error = propagation.normalized(plan.x, moments, inverse, stash)
+        y, error = propagation.normalize(plan.x, moments, inverse, stash)
         error = error + propagation.unit(dtype) * np.abs(y)
-        y, error = propagation.scaled(y, error, np.asarray(plan.scale), plan.bias, dtype)
-        y, error = fused_activation.passed_on(node, y, error, dtype)
+        y, error = propagation.rescale(y, error, np.asarray(plan.scale), plan.bias, dtype)
+        y, error = fused_activation.pass_on_error(node, y, error, dtype)
         if node.integer("activation", 0) == 1:
             y, error = _silu(y, error, dtype)
     y, error = plan.restore(y), plan.restore(np.broadcast_to(error, y.shape))
     floor = np.nan_to_num(error.astype(np.float64), nan=0.0, posinf=0.0)
     bound = bounds.ulp(2, SOURCES, dtype, floor)
-    return Outputs((bounds.rounded(node.outputs[0], y.astype(np.float64), dtype, bound),))
+    return Outputs((bounds.round_output(node.outputs[0], y.astype(np.float64), dtype, bound),))
 
 
 def _silu(y: Array, error: Array, dtype: np.dtype[np.generic]) -> tuple[Array, Array]:
@@ -394,8 +394,8 @@ def lower(node: Node) -> Lowering | None:
         return None
     activation = fused_activation.description(node)
     if len(operands) == 1:
-        axes = tuple(axis + missing(x.ndim) for axis in plan.axes)
-        x = padded(x)
+        axes = tuple(axis + count_missing(x.ndim) for axis in plan.axes)
+        x = pad_rank(x)
         tensor = TensorDesc.of(x)
         desc = MeanVarianceNormalization1(
             tensor, None, None, tensor, axes, plan.normalize, DML_MVN_EPSILON, fused_activation=activation
@@ -403,7 +403,7 @@ def lower(node: Node) -> Lowering | None:
         return Lowering(desc, (x, None, None))
     if x.ndim > LEAST_RANK:
         return None
-    x = x.reshape(x.shape + (1,) * missing(x.ndim))
+    x = x.reshape(x.shape + (1,) * count_missing(x.ndim))
     scale, bias = (operand.reshape(1, -1, 1, 1) for operand in operands[1:])
     desc = MeanVarianceNormalization1(
         TensorDesc.of(x),

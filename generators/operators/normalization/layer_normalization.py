@@ -8,9 +8,9 @@ where it only says of what type the statistics are); the Skip operators first ad
 their fourth output gives. Mean and InvStdDev, for which the Skip operators say mean and inv_std_var, are of float32.
 RMSNormalization gets no scale of another type than X: its schema gives Y the type of scale, its inference that of X.
 
-Bounds: `propagation.Moments` and `propagation.normalized`: the error of mean and variance (gamma of the mean magnitude,
+Bounds: `propagation.Moments` and `propagation.normalize`: the error of mean and variance (gamma of the mean magnitude,
 of the mean square) travels through the quotient, first order; in float32 where stash_type says so. The second stage
-adds its own roundings (`propagation.scaled`), the Skip operators those of the sum.
+adds its own roundings (`propagation.rescale`), the Skip operators those of the sum.
 
 How the DML EP lowers it: DmlOperatorLayerNormalization.cpp (rank kept, types cast to the wider one) and
 DmlOperatorSkipLayerNormalization.cpp ([batch, sequence, hidden, 1], two additions before it). Nodes with more outputs
@@ -150,7 +150,7 @@ def skip_samples() -> Iterator[SkipSample]:
         yield SkipSample(name=values, values=values, epsilon=1e-5, every_dtype=values in ("constant", "nan"))
 
 
-def _used(
+def _select_used(
     samples: Iterable[S], bindings: Callable[[S, int, tuple[str, ...]], tuple[str, ...]], versions: Iterable[int]
 ) -> Iterator[S]:
     """The samples that apply to at least one revision of the operator."""
@@ -174,7 +174,7 @@ def layer_bindings(name: str, sample: LayerSample, since_version: int, dtypes: t
     if sample.scale_shape is not None and since_version == 1:
         return ()
     newest = since_version == schema.since_versions(name)[-1]
-    return _without_constants(sample, newest, dtypes)
+    return _drop_constants(sample, newest, dtypes)
 
 
 def skip_bindings(name: str, sample: SkipSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
@@ -182,10 +182,10 @@ def skip_bindings(name: str, sample: SkipSample, since_version: int, dtypes: tup
         return ()
     if sample.skip_shape is not None:
         return (graph.RUNTIME,) if dtypes[0] == "float32" else ()
-    return _without_constants(sample, True, dtypes)
+    return _drop_constants(sample, True, dtypes)
 
 
-def _without_constants(sample: Sample, newest: bool, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+def _drop_constants(sample: Sample, newest: bool, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     every = spread(sample, first=dtypes[0] == "float32", newest=newest)
     return tuple(binding for binding in every if binding != graph.CONSTANT)
 
@@ -287,7 +287,7 @@ class _Stage:
         centred, epsilon, precision = how
         moments = Moments.of(x, axes, precision, x_error, centred)
         inverse, relative = moments.inverse_deviation(epsilon, precision)
-        y, error = propagation.normalized(x, moments, (inverse, relative), precision, x_error)
+        y, error = propagation.normalize(x, moments, (inverse, relative), precision, x_error)
         return cls(y, error, moments, inverse, relative)
 
     def statistics(self, names: tuple[str, str]) -> dict[str, tuple[Array, Array]]:
@@ -296,9 +296,9 @@ class _Stage:
         return dict(zip(names, found, strict=True))
 
 
-def _bounded(name: str, exact: Array, error: Array, dtype: np.dtype[Any]) -> Output:
+def _bound_output(name: str, exact: Array, error: Array, dtype: np.dtype[Any]) -> Output:
     floor = np.nan_to_num(np.broadcast_to(error, exact.shape).astype(np.float64), nan=0.0, posinf=0.0)
-    return bounds.rounded(name, exact.astype(np.float64), dtype, bounds.ulp(2, SOURCES, dtype, floor))
+    return bounds.round_output(name, exact.astype(np.float64), dtype, bounds.ulp(2, SOURCES, dtype, floor))
 
 
 def layer_truth(node: Node) -> Truth:
@@ -316,10 +316,10 @@ def layer_truth(node: Node) -> Truth:
         cast = stage.error + propagation.unit(x.dtype) * np.abs(stage.y)
         wide_bias = 0.0 if bias is None else bias.astype(np.longdouble)
         coarser = x.dtype if x.dtype.itemsize < scale.dtype.itemsize else scale.dtype
-        y, error = propagation.scaled(stage.y, cast, scale.astype(np.longdouble), wide_bias, coarser)
+        y, error = propagation.rescale(stage.y, cast, scale.astype(np.longdouble), wide_bias, coarser)
         rest = stage.statistics(("Mean", "InvStdDev") if node.op_type in CENTRED else ("", "inv_std_var"))
-        outputs = [_bounded("Y", y, error, scale.dtype)]
-        outputs += [_bounded(name, *rest[name], FLOAT32) for name in node.results[1:]]
+        outputs = [_bound_output("Y", y, error, scale.dtype)]
+        outputs += [_bound_output(name, *rest[name], FLOAT32) for name in node.results[1:]]
     return Outputs(tuple(outputs))
 
 
@@ -336,12 +336,12 @@ def skip_truth(node: Node) -> Truth:
         beta = node.value("beta")
         wide_beta = 0.0 if beta is None else beta.astype(np.longdouble)
         gamma = node.array("gamma").astype(np.longdouble)
-        y, y_error = propagation.scaled(stage.y, stage.error, gamma, wide_beta, x.dtype)
-        outputs = [_bounded("output", y, y_error, x.dtype)]
+        y, y_error = propagation.rescale(stage.y, stage.error, gamma, wide_beta, x.dtype)
+        outputs = [_bound_output("output", y, y_error, x.dtype)]
         rest = stage.statistics(("mean", "inv_std_var"))
-        outputs += [_bounded(name, *rest[name], FLOAT32) for name in node.results if name in rest]
+        outputs += [_bound_output(name, *rest[name], FLOAT32) for name in node.results if name in rest]
         if "input_skip_bias_sum" in node.results:
-            outputs.append(_bounded("input_skip_bias_sum", np.asarray(total), error, x.dtype))
+            outputs.append(_bound_output("input_skip_bias_sum", np.asarray(total), error, x.dtype))
     return Outputs(tuple(outputs))
 
 
@@ -357,7 +357,7 @@ def layer_lower(node: Node) -> Lowering | None:
     padded = [
         operand.astype(common).reshape((1,) * (x.ndim - operand.ndim) + operand.shape) for operand in operands[1:]
     ]
-    return _lowered(node, x, padded, (axes, node.number("epsilon", 1e-5)))
+    return _make_lowering(node, x, padded, (axes, node.number("epsilon", 1e-5)))
 
 
 def skip_lower(node: Node) -> Lowering | None:
@@ -372,10 +372,10 @@ def skip_lower(node: Node) -> Lowering | None:
     shape = (*x.shape[:-1], *(1,) * (3 - x.ndim), x.shape[-1], 1)
     parts = [part for part in (node.value("gamma"), node.value("beta")) if part is not None]
     parts = [part.reshape(1, 1, -1, 1) for part in parts]
-    return _lowered(node, total.reshape(shape), parts, ((2, 3), node.number("epsilon", 1e-12)))
+    return _make_lowering(node, total.reshape(shape), parts, ((2, 3), node.number("epsilon", 1e-12)))
 
 
-def _lowered(node: Node, x: Array, parts: list[Array], how: tuple[tuple[int, ...], float]) -> Lowering:
+def _make_lowering(node: Node, x: Array, parts: list[Array], how: tuple[tuple[int, ...], float]) -> Lowering:
     axes, epsilon = how
     tensors = [TensorDesc.of(part) for part in parts]
     desc = MeanVarianceNormalization2(
@@ -395,7 +395,7 @@ def _layer(name: str) -> Operator[LayerSample]:
     bindings = partial(layer_bindings, name)
 
     def samples() -> Iterator[LayerSample]:
-        return _used(layer_samples(), bindings, schema.since_versions(name))
+        return _select_used(layer_samples(), bindings, schema.since_versions(name))
 
     return Operator(name, samples, bindings, partial(layer_node, name), layer_truth, layer_lower)
 
@@ -404,7 +404,7 @@ def _skip(name: str) -> Operator[SkipSample]:
     bindings = partial(skip_bindings, name)
 
     def samples() -> Iterator[SkipSample]:
-        return _used(skip_samples(), bindings, schema.since_versions(name, MICROSOFT))
+        return _select_used(skip_samples(), bindings, schema.since_versions(name, MICROSOFT))
 
     return Operator(
         name,

@@ -29,7 +29,7 @@ from epcheck.generators.directml.descriptions.normalization.normalization import
     LocalResponseNormalization,
     LpNormalization,
 )
-from epcheck.generators.directml.lowering import LEAST_RANK, Lowering, missing, padded
+from epcheck.generators.directml.lowering import LEAST_RANK, Lowering, count_missing, pad_rank
 from epcheck.generators.directml.tensor import MAX_RANK
 from epcheck.generators.families.axis_space import AXES, make_axis_parts, make_axis_space
 from epcheck.generators.node import Attribute, Node, Operand
@@ -139,7 +139,7 @@ def _outputs(node: Node, y: Array, relative: Array | float) -> Outputs:
     dtype = _x(node).dtype
     floor = np.nan_to_num(np.abs(y) * relative, nan=0.0, posinf=0.0).astype(np.float64)
     bound = bounds.ulp(3.5, SOURCES, dtype, floor)
-    return Outputs((bounds.rounded(node.outputs[0], y.astype(np.float64), dtype, bound),))
+    return Outputs((bounds.round_output(node.outputs[0], y.astype(np.float64), dtype, bound),))
 
 
 def window(channel: int, size: int, channels: int) -> slice:
@@ -196,9 +196,9 @@ def norm_lower(node: Node) -> Lowering | None:
     axis, p, x = _axis(node), node.integer("p", 2), _x(node)
     if isinstance(axis, str) or p not in (1, 2) or x.size == 0 or x.ndim > MAX_RANK:
         return None
-    values = padded(x)
+    values = pad_rank(x)
     tensor = TensorDesc.of(values)
-    return Lowering(LpNormalization(tensor, tensor, axis + missing(x.ndim), DML_EPSILON, p), (values,))
+    return Lowering(LpNormalization(tensor, tensor, axis + count_missing(x.ndim), DML_EPSILON, p), (values,))
 
 
 INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {

@@ -98,12 +98,12 @@ def quantise(x: Array) -> Quantised:
     real_zero = np.array(np.clip(0 - low / used, 0, 255))
     error = -1.0 if is_exact else float(real_zero) * roundings * quantization.SINGLE
     dtype = np.dtype(np.uint8)
-    zero_point = quantization.quantised("y_zero_point", real_zero, 0, dtype, error)
+    zero_point = quantization.quantise("y_zero_point", real_zero, 0, dtype, error)
     real = x.astype(np.float64) / used
     errors = np.where(is_exact, -1.0, abs(real) * roundings * quantization.SINGLE)
     if bool(zero_point.bound.allowed):  # type: ignore[union-attr]
         errors = np.ones(x.shape)  # another zero point moves every level by one
-    y = quantization.quantised("y", real, zero_point.value.astype(np.int64), dtype, errors)
+    y = quantization.quantise("y", real, zero_point.value.astype(np.int64), dtype, errors)
     return Quantised(y, scale, zero_point)
 
 
@@ -114,7 +114,7 @@ def truth(node: Node) -> Truth:
     scale = np.array(found.y_scale)
     citation = bounds.D3D.add_remark("a difference and a quotient within 1 ULP each")
     bound = bounds.ulp(2, (citation,), np.dtype(np.float32))
-    return Outputs((found.y, bounds.rounded("y_scale", scale, np.dtype(np.float32), bound), found.y_zero_point))
+    return Outputs((found.y, bounds.round_output("y_scale", scale, np.dtype(np.float32), bound), found.y_zero_point))
 
 
 def lower(node: Node) -> Lowering:

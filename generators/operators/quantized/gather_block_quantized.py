@@ -77,7 +77,7 @@ def samples() -> Iterator[GatherSample]:
     yield from _indices()
     yield from _attributes()
     yield from _shapes()
-    yield from map(expect_refusal, _refused())
+    yield from map(expect_refusal, _list_refused())
 
 
 def _integers(name: str, data: str, bits: int) -> Iterator[GatherSample]:
@@ -159,7 +159,7 @@ def _shapes() -> Iterator[GatherSample]:
     yield GatherSample(name="size_0_beside_the_axes", shape=(3, 0, 32), indices=(2, 0))
 
 
-def _refused() -> Iterator[GatherSample]:
+def _list_refused() -> Iterator[GatherSample]:
     for block in (8, 24, 0, -16):
         label = f"minus_{-block}" if block < 0 else block
         yield GatherSample(name=f"block_size_{label}", attributes={"block_size": block})
@@ -190,7 +190,7 @@ def bindings(sample: GatherSample, _since_version: int, dtypes: tuple[str, ...])
     return tuple(binding for binding in chosen if binding != graph.RUNTIME)
 
 
-def packed(levels: Array, bits: int) -> Array:
+def pack_levels(levels: Array, bits: int) -> Array:
     """Levels [..., count] as uint8, the first in the lowest bits; the last byte is filled with zeros."""
     per_byte = 8 // bits
     padding = [(0, 0)] * (levels.ndim - 1) + [(0, -levels.shape[-1] % per_byte)]
@@ -199,7 +199,7 @@ def packed(levels: Array, bits: int) -> Array:
     return joined.astype(np.uint8)
 
 
-def unpacked(values: Array, bits: int) -> Array:
+def unpack_levels(values: Array, bits: int) -> Array:
     """The levels, int64 [..., 8 / bits times as many], of bytes."""
     shifts = bits * np.arange(8 // bits)
     levels: Array = values.astype(np.int64)[..., None] >> shifts & (2**bits - 1)
@@ -213,9 +213,9 @@ def random_levels(shape: tuple[int, ...], data: str, bits: int, rng: np.random.G
     return rng.permutation(np.resize(np.arange(2**bits), count)).reshape(shape) + low
 
 
-def stored(levels: Array, data: str, bits: int) -> Array:
+def store_levels(levels: Array, data: str, bits: int) -> Array:
     """Levels as the input has them."""
-    return packed(levels, bits) if data == "uint8" else levels.astype(data)
+    return pack_levels(levels, bits) if data == "uint8" else levels.astype(data)
 
 
 def blocks_of(shape: tuple[int, ...], axis: int, block: int) -> tuple[int, ...]:
@@ -231,7 +231,7 @@ def node(sample: GatherSample, context: CaseContext) -> Node:
     if data in FLOATS:
         values = np.resize(narrow.codes(np.dtype(data)), sample.shape)
     else:
-        values = stored(random_levels(sample.shape, data, bits, rng), data, bits)
+        values = store_levels(random_levels(sample.shape, data, bits, rng), data, bits)
     scales = rng.uniform(0.01, 0.1, sample.scales or shape)
     if sample.scale is not None:
         scales[:] = sample.scale
@@ -261,10 +261,10 @@ def _zero_points(sample: GatherSample, shape: tuple[int, ...], rng: np.random.Ge
     if sample.zero_point in ("low", "high"):
         low = quantization.NARROW[sample.data][0] if sample.data in quantization.NARROW else 0
         levels[:] = low + (2**sample.bits - 1) * (sample.zero_point == "high")
-    return stored(levels, sample.data, sample.bits)
+    return store_levels(levels, sample.data, sample.bits)
 
 
-def dequantized(node: Node) -> tuple[Array, int]:
+def dequantize_table(node: Node) -> tuple[Array, int]:
     """The whole table, float64, and the axis on which it is gathered. Raises RefusedError."""
     data, scales, zero_points = node.array("data"), node.array("scales"), node.value("zero_points")
     is_float = data.dtype.name in FLOATS
@@ -299,7 +299,7 @@ def _levels(data: Array, bits: int, gather_axis: int, quantize_axis: int) -> Arr
         raise RefusedError(f"for uint8 data gather_axis must be 0, not {gather_axis}")
     if gather_axis == quantize_axis:
         raise RefusedError("for uint8 data gather_axis and quantize_axis must differ")
-    return unpacked(data, bits).astype(np.float64)
+    return unpack_levels(data, bits).astype(np.float64)
 
 
 def _check_scales(scales: Array, shape: tuple[int, ...], quantize_axis: int, is_float: bool) -> None:
@@ -321,14 +321,14 @@ def _zero_levels(dtype: np.dtype[Any], zero_points: Array | None, bits: int, sha
     stored_shape = (*shape[:-1], -(-shape[-1] // per_byte))
     if zero_points.shape != stored_shape:
         raise RefusedError(f"zero_points must have the shape {stored_shape}, not {zero_points.shape}")
-    levels = unpacked(zero_points, bits)[..., : shape[-1]] if is_packed else zero_points
+    levels = unpack_levels(zero_points, bits)[..., : shape[-1]] if is_packed else zero_points
     return levels.astype(np.float64)
 
 
 def truth(node: Node) -> Truth:
     """(data - zero point) * scale at each index; 0 at an index beyond the ends."""
     try:
-        values, axis = dequantized(node)
+        values, axis = dequantize_table(node)
     except RefusedError as error:
         return Refusal(str(error))
     indices, size = node.array("indices").astype(np.int64), values.shape[axis]
@@ -338,7 +338,7 @@ def truth(node: Node) -> Truth:
     exact = np.where(inside.reshape(*inside.shape, *beside), gathered, 0.0)
     dtype = node.array("scales").dtype
     citation = bounds.D3D.add_remark("an exact difference, and a product within 1 ULP")
-    return Outputs((bounds.rounded("output", exact, dtype, bounds.ulp(1.0, (citation,), dtype)),))
+    return Outputs((bounds.round_output("output", exact, dtype, bounds.ulp(1.0, (citation,), dtype)),))
 
 
 def _parts(values: Values, rng: np.random.Generator) -> Parts:
@@ -347,9 +347,9 @@ def _parts(values: Values, rng: np.random.Generator) -> Parts:
     shape = (values["rows"], values["length"])
     scales = blocks_of(shape, 1, block)
     indices = (-1 - np.arange(values["indices"])) % values["rows"] - values["negative"] * values["rows"]
-    zero = packed(random_levels(scales, "uint8", bits, rng), bits) if values["zero_points"] else None
+    zero = pack_levels(random_levels(scales, "uint8", bits, rng), bits) if values["zero_points"] else None
     inputs = (
-        packed(random_levels(shape, "uint8", bits, rng), bits),
+        pack_levels(random_levels(shape, "uint8", bits, rng), bits),
         indices.astype(values["tind"]),
         rng.uniform(0.01, 0.1, scales).astype(np.float32),
         zero,

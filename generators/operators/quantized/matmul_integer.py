@@ -189,7 +189,7 @@ class _Family:
         b_dtype = context.dtypes[-1]
         a_dtype = np.dtype(np.uint8) if dynamic else context.dtypes[-2]
         full = context.dtypes[0] if to_float else np.dtype(np.float32)
-        a = _full(sample, rng) if dynamic else _levels(sample.a, sample.a_fill, a_dtype, rng)
+        a = _draw_full(sample, rng) if dynamic else _levels(sample.a, sample.a_fill, a_dtype, rng)
         zero_points = (
             _zero_point("a_zero_point", sample.a_zero_point, a_dtype, rng),
             _zero_point("b_zero_point", sample.b_zero_point, b_dtype, rng),
@@ -218,7 +218,7 @@ def _levels(shape: tuple[int, ...], fill: Ends | None, dtype: np.dtype[Any], rng
     return np.full(shape, quantization.level(fill, dtype), dtype)
 
 
-def _full(sample: IntegerSample, rng: np.random.Generator) -> Array:
+def _draw_full(sample: IntegerSample, rng: np.random.Generator) -> Array:
     """A of DynamicQuantizeMatMul."""
     match sample.values:
         case "steps":
@@ -243,7 +243,7 @@ def _zero_point(name: str, zero_point: Parameter, dtype: np.dtype[Any], rng: np.
     return Operand(name, np.array(quantization.level(zero_point, dtype), dtype), parameter=True)
 
 
-def _centred(node: Node, name: str, side: str, values: Array | None = None) -> Array | str:
+def _center(node: Node, name: str, side: str, values: Array | None = None) -> Array | str:
     """The matrix less its zero point (one, one per row of A, one per column of B), int64; or the rule it breaks."""
     matrix = node.array(name) if values is None else values
     zero_point = node.value(f"{side}_zero_point")
@@ -293,7 +293,7 @@ def truth(node: Node) -> Truth:
     """MatMulInteger: the exact product; no sum here leaves int32."""
     if broken := _broken_rule(node.array("A").shape, node.array("B").shape):
         return Refusal(broken)
-    a, b = _centred(node, "A", "a"), _centred(node, "B", "b")
+    a, b = _center(node, "A", "a"), _center(node, "B", "b")
     for problem in (a, b):
         if isinstance(problem, str):
             return Refusal(problem)
@@ -306,14 +306,14 @@ def truth_to_float(node: Node) -> Truth:
     """(A - a_zero_point) (B - b_zero_point) * a_scale * b_scale + bias."""
     if broken := _broken_rule_of_floats(node):
         return Refusal(broken)
-    a, b = _centred(node, "A", "a"), _centred(node, "B", "b")
+    a, b = _center(node, "A", "a"), _center(node, "B", "b")
     assert not isinstance(a, str)
     assert not isinstance(b, str)
     factor = node.array("a_scale").astype(np.float64) * node.array("b_scale").astype(np.float64)
-    return Outputs((_scaled(a, b, factor, node.value("bias"), node.array("b_scale").dtype),))
+    return Outputs((_rescale(a, b, factor, node.value("bias"), node.array("b_scale").dtype),))
 
 
-def _scaled(
+def _rescale(
     a: Array, b: Array, factor: Array, bias: Array | None, dtype: np.dtype[Any], slack: Array | None = None
 ) -> Output:
     """a b (int64) * factor + bias. Each term may be rounded when it is dequantised: a, b and their product.
@@ -325,20 +325,20 @@ def _scaled(
     exact, magnitude = (a @ b) * factor, (abs(a) @ abs(b)) * factor
     if bias is not None:
         exact, magnitude = exact + bias.astype(np.float64), magnitude + abs(bias.astype(np.float64))
-    bound = bounds.accumulated(a.shape[-1] + 1, dtype, np.asarray(magnitude), roundings=4)
+    bound = bounds.bound_sum(a.shape[-1] + 1, dtype, np.asarray(magnitude), roundings=4)
     if slack is not None and slack.any():
         missing = np.asarray((slack @ abs(b).astype(np.float64)) * factor)
         floor = np.asarray(bound.floor) + missing
         missed = statement("elements of A on a rounding boundary may miss a step")
         bound = Ulp(bound.bound, (*bound.citations, missed), np.asarray(floor))
-    return bounds.rounded("Y", np.asarray(exact), dtype, bound)
+    return bounds.round_output("Y", np.asarray(exact), dtype, bound)
 
 
 def truth_dynamic_matmul(node: Node) -> Truth:
     """DynamicQuantizeLinear of A, then MatMulIntegerToFloat."""
     if broken := _broken_rule_of_floats(node):
         return Refusal(broken)
-    b = _centred(node, "B", "b")
+    b = _center(node, "B", "b")
     assert not isinstance(b, str)
     factor_of_b = node.array("b_scale").astype(np.float64)
     if not node.array("A").size:
@@ -347,7 +347,7 @@ def truth_dynamic_matmul(node: Node) -> Truth:
     dynamic = dynamic_quantize.quantise(node.array("A"))
     a = dynamic.y.value.astype(np.int64) - int(dynamic.y_zero_point.value)
     slack = np.asarray(dynamic.y.bound.allowed, np.float64)  # type: ignore[union-attr]
-    return Outputs((_scaled(a, b, factor_of_b * dynamic.y_scale, node.value("bias"), np.dtype(np.float32), slack),))
+    return Outputs((_rescale(a, b, factor_of_b * dynamic.y_scale, node.value("bias"), np.dtype(np.float32), slack),))
 
 
 def _parameter(node: Node, name: str, side: str) -> tuple[TensorDesc | None, Array | None]:

@@ -131,14 +131,14 @@ def product_node(sample: ProductSample, context: CaseContext) -> Node:
     a_dtype, b_dtype, y_dtype = context.dtypes[:3]
     full = context.dtypes[3] if len(context.dtypes) > 3 else np.dtype(np.float32)
 
-    def quantised(
+    def make_operands(
         name: str, shape: tuple[int, ...], fill: Ends | None, dtype: np.dtype[Any], scale: float | str, zero: Ends
     ) -> list[Operand]:
         each = scale if isinstance(scale, str) else ""
         parameters = _parameter_shape(shape, each) if each else sample.scale_shape
         number = rng.uniform(0.01, 0.04, parameters) if each else np.full(parameters, scale)
-        zeros = _random(parameters, dtype, rng) if each else np.full(parameters, quantization.level(zero, dtype), dtype)
-        values = _random(shape, dtype, rng) if fill is None else np.full(shape, quantization.level(fill, dtype), dtype)
+        zeros = _draw(parameters, dtype, rng) if each else np.full(parameters, quantization.level(zero, dtype), dtype)
+        values = _draw(shape, dtype, rng) if fill is None else np.full(shape, quantization.level(fill, dtype), dtype)
         return [
             Operand(name, values, parameter=name == "b"),
             Operand(f"{name}_scale", number.astype(full), parameter=True),
@@ -146,9 +146,9 @@ def product_node(sample: ProductSample, context: CaseContext) -> Node:
         ]
 
     operands = (
-        *quantised("a", sample.a, sample.a_fill, a_dtype, sample.a_scale, sample.a_zero_point),
-        *quantised("b", sample.b, sample.b_fill, b_dtype, sample.b_scale, sample.b_zero_point),
-        *quantised("y", (), None, y_dtype, sample.y_scale, sample.y_zero_point)[1:],
+        *make_operands("a", sample.a, sample.a_fill, a_dtype, sample.a_scale, sample.a_zero_point),
+        *make_operands("b", sample.b, sample.b_fill, b_dtype, sample.b_scale, sample.b_zero_point),
+        *make_operands("y", (), None, y_dtype, sample.y_scale, sample.y_zero_point)[1:],
     )
     return Node("QLinearMatMul", "", context.since_version, operands, ("y",))
 
@@ -159,12 +159,12 @@ def _parameter_shape(shape: tuple[int, ...], each: str) -> tuple[int, ...]:
     return (shape[1],) if len(shape) == 2 else (*shape[:-2], 1, shape[-1])
 
 
-def _random(shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
+def _draw(shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
     info = np.iinfo(dtype)
     return rng.integers(info.min, info.max, shape, dtype=dtype, endpoint=True)
 
 
-def _aligned(parameter: Array, rank: int, rows: bool) -> Array:
+def _align(parameter: Array, rank: int, rows: bool) -> Array:
     """One number, or one for each row (column) so that it broadcasts with a matrix of that rank."""
     if parameter.size == 1:
         return parameter.reshape(())
@@ -180,8 +180,8 @@ def product_truth(node: Node) -> Truth:
         np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     except ValueError:
         return Refusal(f"the batches {a.shape[:-2]} and {b.shape[:-2]} do not broadcast")
-    a_scale, b_scale = (_aligned(node.array(f"{n}_scale"), v.ndim, n == "a") for n, v in (("a", a), ("b", b)))
-    a_zero, b_zero = (_aligned(node.array(f"{n}_zero_point"), v.ndim, n == "a") for n, v in (("a", a), ("b", b)))
+    a_scale, b_scale = (_align(node.array(f"{n}_scale"), v.ndim, n == "a") for n, v in (("a", a), ("b", b)))
+    a_zero, b_zero = (_align(node.array(f"{n}_zero_point"), v.ndim, n == "a") for n, v in (("a", a), ("b", b)))
     y_scale, y_zero = node.array("y_scale").reshape(()), node.array("y_zero_point").reshape(())
     wide_a, wide_b = (v.astype(np.int64) - zero.astype(np.int64) for v, zero in ((a, a_zero), (b, b_zero)))
     sums = np.asarray(wide_a @ wide_b)
@@ -200,7 +200,7 @@ def product_truth(node: Node) -> Truth:
     error = np.maximum(abs(real) * quantization.ROUNDINGS * unit, magnitude * 2 * quantization.SINGLE)
     fits = np.asarray(abs(wide_a) @ abs(wide_b)) <= 2**24
     error = np.where(fits & is_exact, -1.0, error)
-    return Outputs((quantization.quantised("y", real, y_zero, y_zero.dtype, error),))
+    return Outputs((quantization.quantise("y", real, y_zero, y_zero.dtype, error),))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -284,7 +284,7 @@ def elementwise_bindings(sample: ElementwiseSample, _since_version: int, dtypes:
     return tuple(graph.BINDINGS)
 
 
-def _quantised_input(
+def _make_input(
     sample: ElementwiseSample, at: int, names: tuple[str, ...], context: CaseContext
 ) -> list[Operand | None]:
     """[x], scale and zero point of the input (the output: no x) at that place."""
@@ -304,14 +304,14 @@ def _quantised_input(
     elif fill is not None:
         values = np.full(shape, quantization.level(fill, dtype), dtype)
     else:
-        values = _random(shape, dtype, context.rng)
+        values = _draw(shape, dtype, context.rng)
     return [Operand(name, values), *parameters]
 
 
 def _elementwise_node(operator: str, names: tuple[str, ...]) -> Any:
     def node(sample: ElementwiseSample, context: CaseContext) -> Node:
         """Each input of T with its float32 scale and zero point, then those of the output."""
-        operands = [operand for at in range(len(names)) for operand in _quantised_input(sample, at, names, context)]
+        operands = [operand for at in range(len(names)) for operand in _make_input(sample, at, names, context)]
         while operands[-1] is None:
             operands.pop()
         return Node(operator, MICROSOFT, context.since_version, tuple(operands), names[-1:])
@@ -349,7 +349,7 @@ def add_truth(node: Node) -> Truth:
     near = max(a_scale, b_scale) / min(a_scale, b_scale) <= 2**8
     is_exact = near and bool(quantization.is_power_of_two(scales).all())
     error = np.where(is_exact, -1.0, magnitude * (quantization.ROUNDINGS + 1) * quantization.SINGLE)
-    return Outputs((quantization.quantised("C", real, zero_point, dtype, error),))
+    return Outputs((quantization.quantise("C", real, zero_point, dtype, error),))
 
 
 def sigmoid_truth(node: Node) -> Truth:
@@ -363,7 +363,7 @@ def sigmoid_truth(node: Node) -> Truth:
     roundings = 2 * activation.function.ulps[0] + quantization.ROUNDINGS
     slope = result * (1 - result) * abs(value)
     error = (result * roundings + slope) * quantization.SINGLE / y_scale
-    return Outputs((quantization.quantised("Y", result / y_scale, zero_point, dtype, error),))
+    return Outputs((quantization.quantise("Y", result / y_scale, zero_point, dtype, error),))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -444,7 +444,7 @@ def concat_node(sample: ConcatSample, context: CaseContext) -> Node:
     operands = parameters(("Y_scale", "Y_zero_point"), sample.y_scale, sample.y_zero_point)
     for shape, scale, zero_point in zip(sample.shapes, sample.scales, sample.zero_points, strict=True):
         first = len(operands)
-        operands.append(Operand(f"inputs_{first}", _random(shape, dtype, rng)))
+        operands.append(Operand(f"inputs_{first}", _draw(shape, dtype, rng)))
         operands += parameters((f"inputs_{first + 1}", f"inputs_{first + 2}"), scale, zero_point)
     attributes: dict[str, Attribute] = {"axis": sample.axis}
     return Node("QLinearConcat", MICROSOFT, context.since_version, tuple(operands), ("Y",), attributes)
@@ -469,13 +469,13 @@ def concat_truth(node: Node) -> Truth:
         reals.append(real)
         errors.append(np.where(is_exact, -1.0, abs(real) * quantization.ROUNDINGS * quantization.SINGLE))
     joined, error = np.concatenate(reals, axis), np.concatenate(errors, axis)
-    return Outputs((quantization.quantised("Y", joined, y_zero, values[1].dtype, error),))
+    return Outputs((quantization.quantise("Y", joined, y_zero, values[1].dtype, error),))
 
 
 def _parameter(node: Node, name: str, rank: int = 0, rows: bool = False) -> tuple[TensorDesc, Array]:
     value = node.array(name)
     if value.ndim == 1 and value.size > 1 and rank:
-        value = _aligned(value, rank, rows) if rows else value[None, :]
+        value = _align(value, rank, rows) if rows else value[None, :]
     return lowering.broadcast(value)
 
 

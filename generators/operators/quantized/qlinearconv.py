@@ -61,11 +61,11 @@ class ConvSample(Sample):
 def samples() -> Iterator[ConvSample]:
     yield from _quantisation()
     yield from _bias()
-    yield from _rounding_and_saturation()
+    yield from _list_rounding()
     yield from _geometry()
     yield from _groups()
     yield from _dimensions()
-    yield from map(expect_refusal, _refused())
+    yield from map(expect_refusal, _list_refused())
 
 
 def _quantisation() -> Iterator[ConvSample]:
@@ -140,7 +140,7 @@ def _bias() -> Iterator[ConvSample]:
         )
 
 
-def _rounding_and_saturation() -> Iterator[ConvSample]:
+def _list_rounding() -> Iterator[ConvSample]:
     sample = ConvSample(name="", x=(1, 1, 16, 16), w=(1, 1, 1, 1), w_values=1, w_zero_point=0, w_scale=1.0, y_scale=1.0)
     for numerator, name in ((1, "half"), (3, "three_halves"), (5, "five_halves")):
         yield replace(sample, name=f"ties_of_{name}", x_scale=0.5 * numerator, y_scale=1.0, every_dtype=True)
@@ -241,7 +241,7 @@ def _dimensions() -> Iterator[ConvSample]:
     yield ConvSample(name="size_0_batch", x=(0, 2, 5, 5))
 
 
-def _refused() -> Iterator[ConvSample]:
+def _list_refused() -> Iterator[ConvSample]:
     refused = ConvSample(name="", refused=True)
     yield replace(refused, name="x_scale_0", x_scale=0.0)
     yield replace(refused, name="w_scale_0", w_scale=0.0)

@@ -44,7 +44,7 @@ def samples() -> Iterator[CumulativeSample]:
         yield replace(sample, name=f"{values}_reverse", reverse=1)
     for values in sorted(INTEGER_DATA):
         yield CumulativeSample(name=values, shape=(2, 43), axis=1, values=values, every_dtype=True)
-    yield from cumulative.refused()
+    yield from cumulative.list_refused()
     yield expect_refusal(CumulativeSample(name="axis_of_rank_2", axis=1, axis_shape=(1, 1)))
 
 
@@ -116,7 +116,7 @@ def truth(node: Node) -> Truth:
     citation = replace(
         bounds.HIGHAM, text=f"{bounds.ACCURACY_AND_STABILITY}, 3.1: a product of {x.shape[axis]} factors"
     )
-    return Outputs((bounds.rounded("y", exact, x.dtype, bounds.ulp(1.0, (citation,), x.dtype, allowed)),))
+    return Outputs((bounds.round_output("y", exact, x.dtype, bounds.ulp(1.0, (citation,), x.dtype, allowed)),))
 
 
 OPERATORS = (Operator("CumProd", samples, bindings, node, truth, NO_KERNEL),)

@@ -3,7 +3,7 @@
 Source: the operator page. `axis` is a 0-D tensor of int32 or int64; `exclusive` leaves the element itself out of its
 sum, `reverse` adds from the end. Integers stay small: what wrapping around gives is said nowhere.
 
-Bound: each element is a sum, `bounds.accumulated` over the whole axis with the magnitudes that are added for it.
+Bound: each element is a sum, `bounds.bound_sum` over the whole axis with the magnitudes that are added for it.
 How the DML EP lowers it: DmlOperatorCumSum.cpp, rank padded to 4, the axis is read on the CPU.
 """
 
@@ -21,7 +21,7 @@ from epcheck.generators.declaration.interaction import Interaction, Literal
 from epcheck.generators.declaration.parameter_space import ANY_VALUE, Parts, Values
 from epcheck.generators.directml import AxisDirection, TensorDesc
 from epcheck.generators.directml.descriptions.reduction.reduction import CumulativeSummation
-from epcheck.generators.directml.lowering import Lowering, missing, padded
+from epcheck.generators.directml.lowering import Lowering, count_missing, pad_rank
 from epcheck.generators.directml.tensor import MAX_RANK
 from epcheck.generators.families import cumulative
 from epcheck.generators.families.axis_space import AXES, draw_data, make_axis_space, select_attributes
@@ -42,7 +42,7 @@ def samples() -> Iterator[CumulativeSample]:
             yield CumulativeSample(
                 name=f"{values}{side}", shape=(3, 8), axis=1, reverse=reverse_or_not, values=values, every_dtype=True
             )
-    yield from cumulative.refused()
+    yield from cumulative.list_refused()
 
 
 def bindings(sample: CumulativeSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
@@ -100,8 +100,8 @@ def truth(node: Node) -> Truth:
     wide = x.astype(np.longdouble)
     with np.errstate(invalid="ignore"):
         exact, magnitude = _sums(wide, axis, **how), _sums(np.abs(wide), axis, **how)
-    bound = bounds.accumulated(x.shape[axis], x.dtype, magnitude, roundings=0)
-    return Outputs((bounds.rounded("y", exact.astype(np.float64), x.dtype, bound),))
+    bound = bounds.bound_sum(x.shape[axis], x.dtype, magnitude, roundings=0)
+    return Outputs((bounds.round_output("y", exact.astype(np.float64), x.dtype, bound),))
 
 
 def lower(node: Node) -> Lowering | None:
@@ -109,7 +109,7 @@ def lower(node: Node) -> Lowering | None:
     x = node.array("x")
     if isinstance(axis, str) or x.size == 0 or x.ndim > MAX_RANK:
         return None
-    axis, x = axis + missing(x.ndim), padded(x)
+    axis, x = axis + count_missing(x.ndim), pad_rank(x)
     direction = AxisDirection.DECREASING if node.integer("reverse", 0) else AxisDirection.INCREASING
     tensor = TensorDesc.of(x)
     exclusive = node.integer("exclusive", 0) != 0

@@ -11,7 +11,7 @@ Integers are kept small enough that nothing wraps around, and such that a mean, 
 since how an operator rounds to an integer type is said nowhere. Squares that leave the range of a float while
 their root is within it, too, are left out: the page defines ReduceL2 by its formula.
 
-Bounds: a sum by `bounds.accumulated`. A mean and L2 divide it or take its root. The logarithm of a sum s: the sum's
+Bounds: a sum by `bounds.bound_sum`. A mean and L2 divide it or take its root. The logarithm of a sum s: the sum's
 relative error becomes absolute, and log has its own. LogSumExp: exp's relative error of each term, weighted by the
 share of the term, goes through the logarithm in the same way; shifted by the maximum or not is left to the provider, so
 the greater of both arguments counts.
@@ -84,7 +84,7 @@ class ReduceSample(Sample):
 
 
 def samples(name: str) -> Iterator[ReduceSample]:
-    for sample in (*_attributes(), *_ranks_and_sizes(), *_data(), *map(expect_refusal, _refused())):
+    for sample in (*_attributes(), *_ranks_and_sizes(), *_data(), *map(expect_refusal, _list_refused())):
         if not sample.only or name in sample.only:
             yield sample
 
@@ -154,7 +154,7 @@ def _data() -> Iterator[ReduceSample]:
         )
 
 
-def _refused() -> Iterator[ReduceSample]:
+def _list_refused() -> Iterator[ReduceSample]:
     yield ReduceSample(name="axis_at_rank", axes=(3,))
     yield ReduceSample(name="axis_below_rank", axes=(-4,))
 
@@ -332,23 +332,23 @@ class _Window:
 def _sum_like(term: Callable[[Array], Array], roundings: int, window: _Window) -> tuple[Array, Ulp]:
     terms = term(window.x)
     magnitude = window.sum(np.abs(terms))
-    return window.sum(terms), bounds.accumulated(window.count, window.dtype, magnitude, roundings=roundings)
+    return window.sum(terms), bounds.bound_sum(window.count, window.dtype, magnitude, roundings=roundings)
 
 
 def _mean(window: _Window) -> tuple[Array, Ulp]:
     magnitude = window.sum(np.abs(window.x)) / window.count
-    bound = bounds.accumulated(window.count, window.dtype, magnitude, ulps=3.5)
+    bound = bounds.bound_sum(window.count, window.dtype, magnitude, ulps=3.5)
     return window.sum(window.x) / window.count, bound
 
 
 def _l2(window: _Window) -> tuple[Array, Ulp]:
     norm = np.sqrt(window.sum(window.x * window.x))
-    return norm, bounds.accumulated(window.count, window.dtype, norm, ulps=4)
+    return norm, bounds.bound_sum(window.count, window.dtype, norm, ulps=4)
 
 
 def _product(window: _Window) -> tuple[Array, Ulp]:
     product = np.prod(window.x, axis=window.axes, keepdims=True)
-    return product, bounds.accumulated(window.count, window.dtype, np.abs(product))
+    return product, bounds.bound_sum(window.count, window.dtype, np.abs(product))
 
 
 def _log_sum(window: _Window) -> tuple[Array, Ulp]:
@@ -415,20 +415,22 @@ def truth(node: Node) -> Truth:
     x = node.array("data")
     keep = node.integer("keepdims", 1) != 0
 
-    def shaped(result: Array) -> Array:
+    def give_shape(result: Array) -> Array:
         return np.asarray(result if keep else np.squeeze(result, axis=axes))
 
     if node.op_type in ("ReduceMax", "ReduceMin"):
-        return Outputs((Output("reduced", shaped(_extreme(node.op_type, x, axes)), Exact()),))
+        return Outputs((Output("reduced", give_shape(_extreme(node.op_type, x, axes)), Exact()),))
     stays_integer = x.dtype.kind != "f" and node.op_type in ("ReduceL1", "ReduceProd", "ReduceSum", "ReduceSumSquare")
     window = _Window(x if stays_integer else x.astype(np.longdouble), axes, _float_of(x.dtype))
     with np.errstate(all="ignore"):
         exact, bound = REDUCTIONS[node.op_type](window)
         if x.dtype.kind != "f":
             whole = exact if stays_integer else np.rint(exact)
-            return Outputs((Output("reduced", shaped(whole.astype(x.dtype)), Exact()),))
-        bound = Ulp(bound.bound, bound.citations, shaped(np.broadcast_to(bound.floor, exact.shape)).astype(np.float64))
-        return Outputs((bounds.rounded("reduced", shaped(exact).astype(np.float64), x.dtype, bound),))
+            return Outputs((Output("reduced", give_shape(whole.astype(x.dtype)), Exact()),))
+        bound = Ulp(
+            bound.bound, bound.citations, give_shape(np.broadcast_to(bound.floor, exact.shape)).astype(np.float64)
+        )
+        return Outputs((bounds.round_output("reduced", give_shape(exact).astype(np.float64), x.dtype, bound),))
 
 
 def _float_of(dtype: np.dtype[Any]) -> np.dtype[Any]:

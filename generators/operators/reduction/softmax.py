@@ -27,7 +27,7 @@ from epcheck.generators.declaration.interaction import Arange, Interaction, Lite
 from epcheck.generators.declaration.parameter_space import ANY_NUMBER
 from epcheck.generators.directml import OperatorDesc, TensorDesc
 from epcheck.generators.directml.descriptions.reduction import softmax as descs
-from epcheck.generators.directml.lowering import Lowering, missing, padded
+from epcheck.generators.directml.lowering import Lowering, count_missing, pad_rank
 from epcheck.generators.directml.tensor import MAX_RANK
 from epcheck.generators.families.axis_space import AXES, make_axis_parts, make_axis_space
 from epcheck.generators.node import Attribute, Node, Operand
@@ -186,7 +186,7 @@ def truth(node: Node) -> Truth:
             exact = shares.shifted - np.log(shares.total)
             floor = shares.relative + propagation.log_error(shares.total, x.dtype)
     bound = bounds.ulp(3, SOURCES, x.dtype, np.nan_to_num(floor.astype(np.float64), nan=0.0, posinf=0.0))
-    return Outputs((bounds.rounded("output", exact.astype(np.float64), x.dtype, bound),))
+    return Outputs((bounds.round_output("output", exact.astype(np.float64), x.dtype, bound),))
 
 
 Along = Callable[[TensorDesc, TensorDesc, tuple[int, ...]], OperatorDesc]
@@ -207,9 +207,9 @@ def lower(node: Node) -> Lowering | None:
     if node.since_version < PER_AXIS:
         x = x.reshape(1, 1, int(np.prod(x.shape[:axis])), -1)
         return Lowering(coerced(TensorDesc.of(x), TensorDesc.of(x)), (x,))
-    values = padded(x)
+    values = pad_rank(x)
     tensor = TensorDesc.of(values)
-    return Lowering(along(tensor, tensor, (axis + missing(x.ndim),)), (values,))
+    return Lowering(along(tensor, tensor, (axis + count_missing(x.ndim),)), (values,))
 
 
 ROWS_FROM_MINUS_INFINITY = tuple(

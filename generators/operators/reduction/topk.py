@@ -18,7 +18,7 @@ from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.declaration.interaction import Interaction, Literal, Random, int64s
 from epcheck.generators.declaration.parameter_space import ANY_VALUE, Parts, Values
 from epcheck.generators.directml import AxisDirection, TensorDesc, TopK1
-from epcheck.generators.directml.lowering import Lowering, missing, padded
+from epcheck.generators.directml.lowering import Lowering, count_missing, pad_rank
 from epcheck.generators.families.axis_space import AXES, draw_data, make_axis_space, select_attributes
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import OTHER_RANK, Operator, declare, spread
@@ -53,7 +53,7 @@ def samples() -> Iterator[TopKSample]:
     yield from _axes_and_ranks()
     yield from _data()
     yield from _sizes()
-    yield from map(expect_refusal, _refused())
+    yield from map(expect_refusal, _list_refused())
 
 
 def _attributes() -> Iterator[TopKSample]:
@@ -124,7 +124,7 @@ def _sizes() -> Iterator[TopKSample]:
     yield TopKSample(name="many_sequences_first_axis", shape=(5, 300), axis=0, k=(2,))
 
 
-def _refused() -> Iterator[TopKSample]:
+def _list_refused() -> Iterator[TopKSample]:
     yield TopKSample(name="k_beyond_dim", k=(DIM + 1,))
     yield TopKSample(name="k_int64_max", k=(INT64.max,))
     yield TopKSample(name="k_2_to_the_32_plus_1", k=(2**32 + 1,))
@@ -179,7 +179,7 @@ def _values(sample: TopKSample, dtype: np.dtype[Any], rng: np.random.Generator) 
         case "descending":
             flat = np.arange(count)[::-1].astype(dtype)
         case "boundary":
-            return _shuffled(data.boundary(dtype), sample.shape, rng)
+            return _shuffle_values(data.boundary(dtype), sample.shape, rng)
         case "beyond_2_53":
             top = 2**63 if dtype == np.uint64 else 2**53
             flat = np.array([top + int(v) for v in rng.integers(-3, 4, count)], dtype)
@@ -195,13 +195,13 @@ def _values(sample: TopKSample, dtype: np.dtype[Any], rng: np.random.Generator) 
         case "signed_zeros":
             flat = rng.choice(np.array([0.0, -0.0], dtype), count)
         case "denormals":
-            return _shuffled(data.denormals(dtype), sample.shape, rng)
+            return _shuffle_values(data.denormals(dtype), sample.shape, rng)
         case other:
             raise ValueError(f"TopK sample {sample.name}: unknown kind of data '{other}'")
     return flat.reshape(sample.shape)
 
 
-def _shuffled(values: Array, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+def _shuffle_values(values: Array, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
     """Every row holds all of `values`, as often as there is room, in an order of its own."""
     rows = np.resize(values, (int(np.prod(shape[:-1], dtype=np.int64)), shape[-1]))
     return rng.permuted(rows, axis=1).reshape(shape)
@@ -271,8 +271,8 @@ def lower(node: Node) -> Lowering | None:
     question = _question(node)
     if isinstance(question, str) or question.k == 0 or question.values.size == 0:
         return None
-    values = padded(question.values)
-    axis = question.axis + missing(question.values.ndim)
+    values = pad_rank(question.values)
+    axis = question.axis + count_missing(question.values.ndim)
     sizes = (*values.shape[:axis], question.k, *values.shape[axis + 1 :])
     desc = TopK1(
         input_tensor=TensorDesc.of(values),

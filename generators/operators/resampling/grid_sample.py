@@ -5,7 +5,7 @@ reflected by it, and only then interpolated. The truth samples in float64 at the
 coordinate in the dtype of the grid, or float32, and weights and sums in the dtype of X may lose (`interpolation`).
 Locations that rounding could move over a threshold (half-way for nearest, the border for cubic) and NaN or infinite
 ones, of which the pages say nothing, have no sample; nor have cubic locations less than two elements beyond a border
-(`_settled`) and integers whose interpolated value is not whole.
+(`_settle_locations`) and integers whose interpolated value is not whole.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def samples() -> Iterator[GridSampleSample]:
     yield from _shapes()
     yield from _more_dimensions()
     yield from _dtypes()
-    yield from map(expect_refusal, _refused())
+    yield from map(expect_refusal, _list_refused())
 
 
 def _combinations() -> Iterator[GridSampleSample]:
@@ -154,7 +154,7 @@ def _dtypes() -> Iterator[GridSampleSample]:
     yield GridSampleSample(name="nearest_inside_every_dtype", points="inside", mode="nearest", every_dtype=True)
 
 
-def _refused() -> Iterator[GridSampleSample]:
+def _list_refused() -> Iterator[GridSampleSample]:
     for broken in ("three_coordinates", "batch", "grid_rank"):
         yield GridSampleSample(name=broken, broken=broken)
     yield GridSampleSample(name="unknown_mode", mode="quintic")
@@ -221,7 +221,7 @@ def _grid(sample: GridSampleSample, context: CaseContext) -> Array:
     for length in reversed(spatial):
         x = _points(sample.points, length, count, context.rng)
         if (sample.mode, sample.padding) == ("cubic", "border"):
-            x = _settled(x, length)
+            x = _settle_locations(x, length)
         columns.append(2 * x / max(1, length - 1) - 1 if sample.align else (2 * x + 1) / length - 1)
     grid = np.stack(columns, -1).reshape((sample.shape[0], *sample.out, len(spatial)))
     return (
@@ -246,7 +246,7 @@ def _points(kind: str, length: int, count: int, rng: np.random.Generator) -> Arr
     return rng.integers(-2 * length, 3 * length, count) + share
 
 
-def _settled(x: Array, length: int) -> Array:
+def _settle_locations(x: Array, length: int) -> Array:
     """Nothing within two elements outside: there the page does not say whether a location or an element is clamped."""
     x = np.where((x > -2) & (x < 0), x - 2.0, x)
     return np.where((x > length - 1) & (x < length + 1), x + 2.0, x)
@@ -262,7 +262,7 @@ def truth(node: Node) -> Truth:
     shape = (*x.shape[:2], *grid.shape[1:-1])
     if not np.prod(shape):
         return Outputs((Output("Y", np.zeros(shape, x.dtype)),))
-    parts = [_sampled(image, points, mode, padding, align) for image, points in zip(x, grid, strict=True)]
+    parts = [_sample_batch(image, points, mode, padding, align) for image, points in zip(x, grid, strict=True)]
     value = np.stack([part.value for part in parts]).reshape(shape)
     if mode == "nearest":
         return Outputs((Output("Y", value.astype(x.dtype), Exact()),))
@@ -294,7 +294,7 @@ def _broken_rule(node: Node, mode: str, padding: str) -> str | None:
     return None
 
 
-def _sampled(x: Array, grid: Array, mode: str, padding: str, align: bool) -> Approximate:
+def _sample_batch(x: Array, grid: Array, mode: str, padding: str, align: bool) -> Approximate:
     """One batch: x [C, D1, ...], grid [out..., r] -> [C, points]."""
     points = grid.reshape(-1, grid.shape[-1])[:, ::-1]
     axes = [_axis(points[:, i], length, mode, padding, align, x.dtype) for i, length in enumerate(x.shape[1:])]
@@ -308,11 +308,11 @@ def _sampled(x: Array, grid: Array, mode: str, padding: str, align: bool) -> App
     found = Approximate(value, np.zeros(value.shape))
     unit = unit_of(x.dtype) if x.dtype.kind == "f" else FLOAT32_UNIT
     for _, weight, error in reversed(axes):
-        found = _contracted(found, weight, error, unit) if mode != "nearest" else _selected(found, weight)
+        found = _contract(found, weight, error, unit) if mode != "nearest" else _select_tap(found, weight)
     return found
 
 
-def _contracted(data: Approximate, weight: Array, error: Array, unit: float) -> Approximate:
+def _contract(data: Approximate, weight: Array, error: Array, unit: float) -> Approximate:
     """The sum over the last axis, [C, points, ..., taps] times [points, taps]."""
 
     def apply(factor: Array, values: Array) -> Array:
@@ -327,7 +327,7 @@ def _contracted(data: Approximate, weight: Array, error: Array, unit: float) -> 
     )
 
 
-def _selected(data: Approximate, inside: Array) -> Approximate:
+def _select_tap(data: Approximate, inside: Array) -> Approximate:
     """nearest: the only tap of the last axis, or zero where it lies outside."""
     value = data.value[..., 0]
     sizes = (1, inside.shape[0], *(1,) * (value.ndim - 2))
@@ -347,7 +347,7 @@ def _axis(
     if padding == "border":
         x = np.where(outside, np.clip(x, 0, length - 1), x)
     elif padding == "reflection":
-        x = np.where(outside, _reflected(x, low, high), x)
+        x = np.where(outside, _reflect(x, low, high), x)
     if mode == "nearest":
         taps = np.rint(x)[:, None].astype(np.int64)
         weight, error = np.ones(taps.shape), np.zeros(taps.shape)
@@ -361,7 +361,7 @@ def _axis(
     if padding == "zeros":
         weight, error = np.where(inside, weight, 0.0), np.where(inside, error, 0.0)
     elif padding == "reflection":
-        taps = np.rint(_reflected(taps.astype(np.float64), low, high)).astype(np.int64)
+        taps = np.rint(_reflect(taps.astype(np.float64), low, high)).astype(np.int64)
     return np.clip(taps, 0, length - 1), weight, error
 
 
@@ -371,7 +371,7 @@ def _weight_error(kernel: Kernel, n: Array, length: int, grid_unit: float, unit:
     return kernel.steepness * moved + COORDINATE_ROUNDINGS * unit
 
 
-def _reflected(x: Array, low: float, high: float) -> Array:
+def _reflect(x: Array, low: float, high: float) -> Array:
     """Back and forth between the borders until within them."""
     extent = high - low
     if extent == 0:

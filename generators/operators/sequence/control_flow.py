@@ -74,13 +74,13 @@ def bindings(sample: IfSample, since_version: int, dtypes: tuple[str, ...]) -> t
     if since_version <= SAME_SHAPE and (sample.shapes[0] != sample.shapes[1] or sample.body == "guarded"):
         return ()
     wanted = {"sequence": "seq(tensor(float))", "optional": "optional(tensor(float))"}.get(sample.body, "tensor(float)")
-    if wanted not in _allowed(since_version):
+    if wanted not in _list_allowed(since_version):
         return ()
     newest = since_version == newest_claimed_version("If")
     return spread(sample, first=dtypes == ("float32",), newest=newest, scalar=not any(sample.shapes))
 
 
-def _allowed(since_version: int) -> tuple[str, ...]:
+def _list_allowed(since_version: int) -> tuple[str, ...]:
     constraints = schema.schema("If", since_version).type_constraints
     return tuple(next(c.allowed_type_strs for c in constraints if c.type_param_str == "V"))
 
@@ -144,7 +144,7 @@ def _branches(body: str, dtype: np.dtype[Any]) -> tuple[GraphProto, GraphProto]:
             ]
             return _graph("then", nodes[:1], {"then_0": tensor}), _graph("else", nodes[1:], {"else_0": tensor})
         case "guarded":
-            return _guarded(tensor)
+            return _make_guarded(tensor)
         case "sequence":
             made = [helper.make_node("SequenceConstruct", list(names), [f"{s}_0"], name=f"{s}_make") for s, names in
                     (("then", "XY"), ("else", "Y"))]  # fmt: skip
@@ -159,7 +159,7 @@ def _branches(body: str, dtype: np.dtype[Any]) -> tuple[GraphProto, GraphProto]:
             raise ValueError(f"unknown branches '{other_body}'")
 
 
-def _guarded(tensor: TypeProto) -> tuple[GraphProto, GraphProto]:
+def _make_guarded(tensor: TypeProto) -> tuple[GraphProto, GraphProto]:
     """Each branch would fail where the other is taken: there it reads beyond the end of a sequence of one tensor."""
     graphs = []
     for side, name, at_true, at_false in (("then", "X", 0, 9), ("else", "Y", 9, 0)):

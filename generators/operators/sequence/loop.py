@@ -215,11 +215,11 @@ def _body(sample: LoopSample, dtype: np.dtype[np.generic]) -> GraphProto:
             kind = helper.make_optional_type_proto(_tensor(dtype, None))
             return _graph([keep, _copy("body_a", "body_0")], {"body_a": kind}, {"body_0": kind})
         case "nested" | "branch":
-            return _graph([keep, _within(sample.body, tensor)], pair, moved, {"body_bound": np.array(2, np.int64)})
-    return _refused(sample.body, tensor, [keep, *swap], pair, moved)
+            return _graph([keep, _nest_loop(sample.body, tensor)], pair, moved, {"body_bound": np.array(2, np.int64)})
+    return _make_refused(sample.body, tensor, [keep, *swap], pair, moved)
 
 
-def _within(body: str, tensor: TypeProto) -> NodeProto:
+def _nest_loop(body: str, tensor: TypeProto) -> NodeProto:
     """The node that gives `body_0` and `body_1`: a loop of as many iterations as the iteration number, each of which
     exchanges the two; or a branch that exchanges them while the condition holds."""
     if body == "nested":
@@ -242,7 +242,7 @@ def _within(body: str, tensor: TypeProto) -> NodeProto:
     )
 
 
-def _refused(
+def _make_refused(
     body: str, tensor: TypeProto, nodes: list[NodeProto], pair: dict[str, TypeProto], moved: dict[str, TypeProto]
 ) -> GraphProto:
     match body:

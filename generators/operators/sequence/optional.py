@@ -101,7 +101,7 @@ def node(name: str, sample: OptionalSample, context: CaseContext) -> Node:
     """The tensors `element_0`, ... of any dtype and shape, wrapped as the sample says."""
     dtype = context.dtype
     operands = tuple(Operand(f"element_{i}", _values(sample, s, context)) for i, s in enumerate(sample.shapes))
-    around, reads, spelled = _wrapped(sample, tuple(o.name for o in operands), dtype)
+    around, reads, spelled = _wrap_elements(sample, tuple(o.name for o in operands), dtype)
     types = {"O": spelled, "B": "bool"}
     after: tuple[NodeProto, ...] = ()
     results, writes = {"output": "bool"}, "output"
@@ -116,7 +116,7 @@ def node(name: str, sample: OptionalSample, context: CaseContext) -> Node:
     return Node(name, "", context.since_version, operands, tuple(results), surroundings=surroundings)
 
 
-def _wrapped(
+def _wrap_elements(
     sample: OptionalSample, elements: tuple[str, ...], dtype: np.dtype[Any]
 ) -> tuple[tuple[NodeProto, ...], tuple[str, ...], str]:
     """The nodes before the one under test, what it reads of them, and the type of that as the claims spell it."""

@@ -20,7 +20,7 @@ from onnx import GraphProto, NodeProto, TypeProto, helper
 from epcheck.generators import data, graph
 from epcheck.generators.array import Array
 from epcheck.generators.case import CaseContext, Sample, expect_refusal
-from epcheck.generators.families.movement import RefusedError, normalized
+from epcheck.generators.families.movement import RefusedError, normalize_axis
 from epcheck.generators.node import Attribute, Node, Operand, Surroundings
 from epcheck.generators.operator import NO_KERNEL, Operator, spread
 from epcheck.generators.oracle_math import subgraph
@@ -239,11 +239,11 @@ def truth(node: Node) -> Truth:
     outer: dict[str, subgraph.Value] = {o.name: o.value for o in node.inputs if o is not None}
     try:
         if not batched:
-            found = _scanned(node, body, values, outer)
+            found = _run_scan(node, body, values, outer)
             return Outputs(tuple(map(Output, node.results, found)))
         lengths = node.value("sequence_lens")
         rows = [
-            _scanned(
+            _run_scan(
                 node, body, [value[batch] for value in values], outer, None if lengths is None else int(lengths[batch])
             )
             for batch in range(values[-1].shape[0])
@@ -264,7 +264,7 @@ def _flags(node: Node, name: str, count: int) -> tuple[int, ...]:
     return flags
 
 
-def _scanned(
+def _run_scan(
     node: Node, body: GraphProto, values: list[Array], outer: Mapping[str, subgraph.Value], length: int | None = None
 ) -> list[Array]:
     """The final states, and what the iterations stacked. Raises RefusedError."""
@@ -274,13 +274,13 @@ def _scanned(
     axes, backwards = _flags(node, "scan_input_axes", scans), _flags(node, directions, scans)
     stacks = len(body.output) - len(states)
     for value, axis, back in zip(values[-scans:], axes, backwards, strict=True):
-        rows = np.moveaxis(value, normalized(axis, value.ndim, "scan_input_axes"), 0)[:length]
+        rows = np.moveaxis(value, normalize_axis(axis, value.ndim, "scan_input_axes"), 0)[:length]
         slices.append(rows[::-1] if back else rows)
     if len({len(rows) for rows in slices}) > 1:
         raise RefusedError(f"the scanned axes must be equally long; they are {[len(rows) for rows in slices]}")
     places, prepends = _flags(node, "scan_output_axes", stacks), _flags(node, "scan_output_directions", stacks)
     for place, output in zip(places, body.output[len(states) :], strict=True):
-        normalized(place, len(output.type.tensor_type.shape.dim) + 1, "scan_output_axes")
+        normalize_axis(place, len(output.type.tensor_type.shape.dim) + 1, "scan_output_axes")
     stacked: list[list[Array]] = [[] for _ in range(stacks)]
     for row in zip(*slices, strict=True):
         found = subgraph.run(body, [*states, *row], outer)
@@ -288,7 +288,7 @@ def _scanned(
             kept.append(np.asarray(element))
         states = found[: len(states)]
     results = [
-        subgraph.stacked(kept[::-1] if back else kept, body, len(states) + index, place)
+        subgraph.stack_rows(kept[::-1] if back else kept, body, len(states) + index, place)
         for index, (kept, place, back) in enumerate(zip(stacked, places, prepends, strict=True))
     ]
     return [*map(np.asarray, states), *results]

@@ -151,7 +151,7 @@ def _positions(low: int, high: int) -> Iterator[SequenceSample]:
     yield expect_refusal(SequenceSample(name="two_positions", position=(0, 1)))
 
 
-def _with_position(samples: Iterator[SequenceSample], position: int) -> Iterator[SequenceSample]:
+def _set_position(samples: Iterator[SequenceSample], position: int) -> Iterator[SequenceSample]:
     for sample in samples:
         yield SequenceSample(**{**vars(sample), "position": position})
 
@@ -159,15 +159,15 @@ def _with_position(samples: Iterator[SequenceSample], position: int) -> Iterator
 def _at_samples() -> Iterator[SequenceSample]:
     yield from _positions(-3, 2)
     others = (sample for sample in _shared_samples() if sample.name != "three_tensors")  # that is position_minus_1
-    yield from _with_position(others, -1)
-    yield from _with_position(_mixed_samples(), 1)
+    yield from _set_position(others, -1)
+    yield from _set_position(_mixed_samples(), 1)
     yield expect_refusal(SequenceSample(name="position_0_of_empty", shapes=(), position=0))
 
 
 def _erase_samples() -> Iterator[SequenceSample]:
     yield from _positions(-3, 2)
     yield from _shared_samples()
-    yield from _with_position(_mixed_samples(), 1)
+    yield from _set_position(_mixed_samples(), 1)
     yield SequenceSample(name="input_stays", position=0, keeps=True)
     yield SequenceSample(name="position_omitted_input_stays", keeps=True)
     yield expect_refusal(SequenceSample(name="position_0_of_empty", shapes=(), position=0))
@@ -177,7 +177,7 @@ def _erase_samples() -> Iterator[SequenceSample]:
 def _insert_samples() -> Iterator[SequenceSample]:
     yield from _positions(-3, 3)
     yield from _shared_samples()
-    yield from _with_position(_mixed_samples(), 1)
+    yield from _set_position(_mixed_samples(), 1)
     yield SequenceSample(name="into_empty", shapes=(), every_dtype=True)
     yield SequenceSample(name="into_empty_position_0", shapes=(), position=0)
     yield SequenceSample(name="input_stays", position=0, keeps=True)

@@ -135,12 +135,12 @@ def _body(sample: MapSample, dtype: np.dtype[np.generic]) -> GraphProto:
     """The body; every name inside begins with `body_`."""
     takes, gives = _BODIES[sample.body]
     tensor = helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(dtype), None)
-    nodes = [_made(what, f"body_{index}") for index, what in enumerate(gives)]
+    nodes = [_make_node(what, f"body_{index}") for index, what in enumerate(gives)]
     ends = [[helper.make_value_info(f"body_{name}", tensor) for name in names] for names in (takes, range(len(gives)))]
     return helper.make_graph(nodes, "body", ends[0], ends[1])
 
 
-def _made(what: str, output: str) -> NodeProto:
+def _make_node(what: str, output: str) -> NodeProto:
     if what == "?":
         sides = {
             f"{side}_branch": helper.make_graph(

@@ -15,7 +15,7 @@ import numpy as np
 from epcheck.generators import data, graph
 from epcheck.generators.array import Array
 from epcheck.generators.case import CaseContext, Sample, expect_refusal
-from epcheck.generators.families.movement import RefusedError, normalized, shape_of_rank
+from epcheck.generators.families.movement import RefusedError, normalize_axis, shape_of_rank
 from epcheck.generators.node import Attribute, Node, Operand, Surroundings
 from epcheck.generators.operator import NO_KERNEL, NO_TENSOR, Operator, spread
 from epcheck.generators.operators.sequence.sequence import LENGTH, TENSOR, read_length, read_tensors, sequence_type
@@ -116,7 +116,7 @@ def _values(sample: SplitSample, context: CaseContext) -> Array:
 def parts_of(node: Node) -> list[Array]:
     """The tensors of the sequence. Raises RefusedError."""
     values, split = node.array("input"), node.value("split")
-    axis = normalized(node.integer("axis", 0), values.ndim)
+    axis = normalize_axis(node.integer("axis", 0), values.ndim)
     size = values.shape[axis]
     if split is None or split.ndim == 0:
         step = 1 if split is None else int(split)

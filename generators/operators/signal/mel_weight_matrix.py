@@ -120,7 +120,7 @@ def truth(node: Node) -> Truth:
     if dtype.kind != "f":
         assert (exact == np.rint(exact)).all(), "an integer result must be whole"
         return Outputs((Output("output", exact.astype(dtype)),))
-    return Outputs((bounds.rounded("output", exact, dtype, bounds.ulp(2.5, (DIVISION,), dtype)),))
+    return Outputs((bounds.round_output("output", exact, dtype, bounds.ulp(2.5, (DIVISION,), dtype)),))
 
 
 OPERATORS = (Operator("MelWeightMatrix", samples, bindings, node, truth, NO_KERNEL, varied=("T1", "T2", "T3")),)

@@ -65,8 +65,8 @@ def dft_samples() -> Iterator[DftSample]:
             for inverse in (0, 1):
                 yield DftSample(name=f"{name}_{values}{'_inverse' if inverse else ''}", shape=(3, 12, parts),
                                 inverse=inverse, values=values)  # fmt: skip
-    yield from _onesided()
-    yield from map(expect_refusal, _refused_dfts())
+    yield from _list_onesided()
+    yield from map(expect_refusal, _list_refused_dfts())
 
 
 def _lengths(name: str, parts: int) -> Iterator[DftSample]:
@@ -107,7 +107,7 @@ def _axes(name: str, parts: int) -> Iterator[DftSample]:
         yield DftSample(name=f"{name}_rank_{rank}_last_axis", rank=rank, shape=shape, axis=-2)
 
 
-def _onesided() -> Iterator[DftSample]:
+def _list_onesided() -> Iterator[DftSample]:
     for size in (1, 2, 3, 8, 9, 10, 16, 17, 33):
         yield DftSample(name=f"onesided_of_{size}", shape=(2, size, 1), onesided=1, every_dtype=size in (8, 9))
     for length in (4, 7, 16, 17):
@@ -124,7 +124,7 @@ def _onesided() -> Iterator[DftSample]:
         )
 
 
-def _refused_dfts() -> Iterator[DftSample]:
+def _list_refused_dfts() -> Iterator[DftSample]:
     yield DftSample(name="last_axis", shape=(3, 4, 5, 1), axis=3)
     yield DftSample(name="axis_minus_1", shape=(3, 4, 5, 1), axis=-1)
     yield DftSample(name="axis_beyond_rank", shape=(3, 4, 5, 1), axis=4)
@@ -202,14 +202,14 @@ def dft_truth(node: Node) -> Truth:
         return Refusal(f"dft_length must be at least 1, not {length}")
     rows = np.moveaxis(_complex(x), axis, -1)
     if inverse and onesided:
-        rows = _mirrored(rows, length)
-    found, floor = transformed(rows, length, x.dtype, inverse=inverse)
+        rows = _mirror_spectrum(rows, length)
+    found, floor = transform_rows(rows, length, x.dtype, inverse=inverse)
     if onesided and not inverse:
         found, floor = found[..., : length // 2 + 1], floor[..., : length // 2 + 1]
     parts = [found.real] if inverse and onesided else [found.real, found.imag]
     exact = np.moveaxis(np.stack(parts, -1), -2, axis)
     floors = np.moveaxis(np.stack([floor] * len(parts), -1), -2, axis)
-    return Outputs((bounds.rounded("output", exact, x.dtype, bounds.ulp(2.0, SOURCES, x.dtype, floors)),))
+    return Outputs((bounds.round_output("output", exact, x.dtype, bounds.ulp(2.0, SOURCES, x.dtype, floors)),))
 
 
 def _complex(x: Array) -> Array:
@@ -217,7 +217,7 @@ def _complex(x: Array) -> Array:
     return wide[..., 0] + 1j * wide[..., 1] if x.shape[-1] == 2 else wide[..., 0].astype(np.complex128)
 
 
-def _mirrored(half: Array, length: int) -> Array:
+def _mirror_spectrum(half: Array, length: int) -> Array:
     """The whole spectrum of a real signal from its first floor(length / 2) + 1 values."""
     bins = length // 2 + 1
     kept = half[..., :bins]
@@ -225,7 +225,7 @@ def _mirrored(half: Array, length: int) -> Array:
     return np.concatenate([kept, rest], axis=-1)
 
 
-def transformed(rows: Array, length: int, dtype: np.dtype[np.float64], *, inverse: bool) -> tuple[Array, Array]:
+def transform_rows(rows: Array, length: int, dtype: np.dtype[np.float64], *, inverse: bool) -> tuple[Array, Array]:
     """The transform of the last axis and the error that a provider may make, both [..., length]."""
     kept = rows[..., :length]
     index = np.arange(length)
@@ -343,11 +343,13 @@ def stft_truth(node: Node) -> Truth:
     frames = _complex(signal)[:, starts[:, None] + np.arange(frame)]
     if window is not None:
         frames = frames * window.astype(np.float64)
-    found, floor = transformed(frames, frame, signal.dtype, inverse=False)
+    found, floor = transform_rows(frames, frame, signal.dtype, inverse=False)
     if onesided:
         found, floor = found[..., : frame // 2 + 1], floor[..., : frame // 2 + 1]
     exact, floors = np.stack([found.real, found.imag], -1), np.stack([floor, floor], -1)
-    return Outputs((bounds.rounded("output", exact, signal.dtype, bounds.ulp(2.0, SOURCES, signal.dtype, floors)),))
+    return Outputs(
+        (bounds.round_output("output", exact, signal.dtype, bounds.ulp(2.0, SOURCES, signal.dtype, floors)),)
+    )
 
 
 OPERATORS = (

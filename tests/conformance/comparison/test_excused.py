@@ -37,7 +37,7 @@ ENTRY = Excused("y", 2, 5, 640.0, 4.0, SINCOS.text, 0.0008, (3,), "0.1", "0.1004
 def sine(x: list[float]) -> Output:
     """The sine of x with its bound: 4 ULP, or 0.0008."""
     wide = np.array(x)
-    return bounds.rounded("y", np.sin(wide), FLOAT32, elementary.bound_of("sin", wide, np.sin(wide), FLOAT32))
+    return bounds.round_output("y", np.sin(wide), FLOAT32, elementary.bound_of("sin", wide, np.sin(wide), FLOAT32))
 
 
 def found(output: Output, got: list[float]) -> tuple[Excused, ...]:
@@ -64,14 +64,14 @@ def test_a_sine_within_some_ulp_needs_no_excuse() -> None:
 
 
 def test_a_denormal_that_is_flushed_is_excused_by_direct3d() -> None:
-    product = bounds.rounded("y", np.array([1e-39, 1.0]), FLOAT32, bounds.ulp(1.0, (bounds.WEBNN,), FLOAT32))
+    product = bounds.round_output("y", np.array([1e-39, 1.0]), FLOAT32, bounds.ulp(1.0, (bounds.WEBNN,), FLOAT32))
     (entry,) = found(product, [0.0, 1.0])
     assert (entry.floor, entry.elements, entry.at, entry.got) == (FLUSHED.text, 1, (0,), "0.0")
 
 
 def test_the_error_of_a_sum_is_no_licence() -> None:
-    bound = bounds.accumulated(1000, FLOAT32, np.array([1000.0]))
-    assert found(bounds.rounded("y", np.array([1e-3]), FLOAT32, bound), [2e-3]) == ()
+    bound = bounds.bound_sum(1000, FLOAT32, np.array([1000.0]))
+    assert found(bounds.round_output("y", np.array([1e-3]), FLOAT32, bound), [2e-3]) == ()
     assert published_floor(bound.citations) is None
 
 

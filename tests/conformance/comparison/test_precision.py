@@ -27,7 +27,7 @@ def truth(output: Output) -> Outputs:
 
 def erf_of_1() -> Output:
     x, y = np.array([1.0]), np.array([0.8427007929497149])
-    return bounds.rounded("y", y, np.dtype(np.float32), elementary.bound_of("erf", x, y, np.dtype(np.float32)))
+    return bounds.round_output("y", y, np.dtype(np.float32), elementary.bound_of("erf", x, y, np.dtype(np.float32)))
 
 
 def is_wrong(output: Output, got: float, stated: Precision | None = None, on_cpu: bool = False) -> bool:
@@ -67,7 +67,7 @@ def test_what_is_undefined_is_rounded_as_what_is_defined() -> None:
 
 def test_a_cpu_keeps_denormals() -> None:
     exact = np.array([1e-40])
-    output = bounds.rounded("y", exact, np.dtype(np.float32), bounds.ulp(1, (A_SOURCE,), np.dtype(np.float32)))
+    output = bounds.round_output("y", exact, np.dtype(np.float32), bounds.ulp(1, (A_SOURCE,), np.dtype(np.float32)))
     assert not is_wrong(output, 0.0)
     assert is_wrong(output, 0.0, on_cpu=True)
 
@@ -76,14 +76,14 @@ def test_a_small_result_keeps_what_its_roundings_may_add_up_to() -> None:
     """Of a thousand factors that is less than the smallest normal number, where the product is 1e-34."""
     exact = np.array([1e-34])
     bound = bounds.ulp(1, (A_SOURCE,), np.dtype(np.float32), np.array([6e-39]))
-    output = bounds.rounded("y", exact, np.dtype(np.float32), bound)
+    output = bounds.round_output("y", exact, np.dtype(np.float32), bound)
     assert not is_wrong(output, 1.00002e-34, on_cpu=True)
     assert is_wrong(output, 1.0003e-34, on_cpu=True)
 
 
 def test_what_a_sum_may_be_off_by_stays() -> None:
-    bound = bounds.accumulated(1000, np.dtype(np.float32), np.array([1000.0]))
-    output = bounds.rounded("y", np.array([1e-3]), np.dtype(np.float32), bound)
+    bound = bounds.bound_sum(1000, np.dtype(np.float32), np.array([1000.0]))
+    output = bounds.round_output("y", np.array([1e-3]), np.dtype(np.float32), bound)
     assert not is_wrong(output, 2e-3, on_cpu=True)
 
 
@@ -100,7 +100,7 @@ def test_a_lower_precision_is_judged_in_its_own_ulp(name: str, ulps_of_float32: 
 def test_operands_that_are_rounded_to_the_format_are_allowed_for() -> None:
     """QNN's simulator gives 0.21875 for a product that is 0.2185842: its operands were rounded as well."""
     product = np.array([0.2185842394241142])
-    output = bounds.rounded("y", product, np.dtype(np.float32), bounds.ulp(1, (A_SOURCE,), np.dtype(np.float32)))
+    output = bounds.round_output("y", product, np.dtype(np.float32), bounds.ulp(1, (A_SOURCE,), np.dtype(np.float32)))
     ulp_of_half = float(np.spacing(np.float16(0.2185)))
     assert not is_wrong(output, 0.21875, HALF)
     assert not is_wrong(output, product[0] + 2.9 * ulp_of_half, HALF)

@@ -25,7 +25,7 @@ from epcheck.conformance.workers.program.backends.directml import structures
 from epcheck.conformance.workers.program.backends.directml.backend import viewed
 from epcheck.generators import suite
 from epcheck.generators.directml import DataType, Slice1, TensorDesc
-from epcheck.generators.directml.descriptions.elementwise.activation import fused
+from epcheck.generators.directml.descriptions.elementwise.activation import make_fused
 from epcheck.generators.directml.descriptions.elementwise.elementwise import ElementWiseAdd
 from epcheck.generators.directml.descriptions.recurrent.recurrent import RecurrentNetworkDirection, Rnn
 from epcheck.generators.directml.lowering import Lowering
@@ -116,7 +116,7 @@ def test_a_call_becomes_the_struct_that_directml_h_declares() -> None:
 
 def test_nested_operators_stand_in_an_array_and_optional_tensors_are_null() -> None:
     x, w = TensorDesc(DataType.FLOAT32, (1, 1, 1, 1)), TensorDesc(DataType.FLOAT32, (1, 1, 1, 1))
-    desc = Rnn(x, w, w, None, None, None, x, None, (fused("Tanh"),), RecurrentNetworkDirection.BACKWARD)
+    desc = Rnn(x, w, w, None, None, None, x, None, (make_fused("Tanh"),), RecurrentNetworkDirection.BACKWARD)
     written = json.loads(directml_program.to_create(desc).text)
     made = structures.Structures(written["call"], written["inputs"], written["outputs"])
     words = (ctypes.c_uint64 * 11).from_address(made.root.desc)

@@ -20,7 +20,7 @@ CPU_TARGET = Target("cpu", (), (), provider=CPU)
 
 def written(folder: Path, provider: str = "SomeExecutionProvider", **fields: object) -> Path:
     path = folder / "claims.json"
-    path.write_text(table.encoded(Table([ABS], provider=provider, **fields)), encoding="utf-8")  # type: ignore[arg-type]
+    path.write_text(table.encode_table(Table([ABS], provider=provider, **fields)), encoding="utf-8")  # type: ignore[arg-type]
     return path
 
 
@@ -85,7 +85,7 @@ def test_a_row_may_hold_on_a_condition(tmp_path: Path) -> None:
         Conditional({"plugin": ">=2"}, {"T": ["int8"]}), Conditional({"adapter": "*Arc*"}),
     ])  # fmt: skip
     path = tmp_path / "claims.json"
-    path.write_text(table.encoded(Table([row], provider="SomeExecutionProvider")), encoding="utf-8")
+    path.write_text(table.encode_table(Table([row], provider="SomeExecutionProvider")), encoding="utf-8")
     (target,) = claim_file.with_tables([SOME], [path])
 
     def taken(facts: dict[str, str]) -> set[str]:
@@ -112,7 +112,7 @@ def test_a_row_may_hold_on_a_condition(tmp_path: Path) -> None:
 def test_a_condition_of_a_row_that_is_none(tmp_path: Path, conditional: Conditional, message: str) -> None:
     row = Row("ai.onnx", "Abs", 13, {"T": ["float"]}, conditional=[conditional])
     path = tmp_path / "claims.json"
-    path.write_text(table.encoded(Table([row], provider="SomeExecutionProvider")), encoding="utf-8")
+    path.write_text(table.encode_table(Table([row], provider="SomeExecutionProvider")), encoding="utf-8")
     with pytest.raises(TableError, match=message):
         claim_file.with_tables([SOME], [path])
 

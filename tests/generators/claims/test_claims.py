@@ -76,14 +76,14 @@ def test_other_providers_have_no_table() -> None:
 def test_a_table_that_was_probed_says_how_and_what_a_person_found(provider: str) -> None:
     path = table_path(provider)
     assert path is not None
-    found = table.decoded(path.read_bytes(), path.name)
+    found = table.decode_table(path.read_bytes(), path.name)
     assert found.provider == provider
     assert found.probed is not None
     assert found.when["runtime"] == f"{found.probed.facts['onnxruntime'].rpartition('.')[0]}.*"
     assert found.probed.placed < found.probed.cases
     assert found.documentation
     assert "Reviewed" in found.review
-    assert table.encoded(found) == path.read_text(encoding="utf-8")
+    assert table.encode_table(found) == path.read_text(encoding="utf-8")
 
 
 def test_no_table_but_directml_s_changes_which_cases_there_are() -> None:
@@ -143,7 +143,7 @@ def test_qnn_claims_no_float64_and_most_in_part() -> None:
 def test_every_shipped_table_was_reviewed_against_named_pages(provider: str) -> None:
     path = table_path(provider)
     assert path is not None
-    found = table.decoded(path.read_bytes(), path.name)
+    found = table.decode_table(path.read_bytes(), path.name)
     if found.probed:  # DirectML's was not asked: it is the page
         assert found.provider == provider
         assert found.documentation
@@ -154,16 +154,16 @@ def test_every_shipped_table_was_reviewed_against_named_pages(provider: str) -> 
 
 def test_what_is_claimed_on_a_condition_is_claimed_where_it_holds() -> None:
     dml = provider_claims(DML)
-    v20 = dml.narrowed(lambda when: when["runtime"] in {">=1.17", ">=1.18", ">=1.19", ">=1.20"})
-    assert dml.narrowed(lambda when: "runtime" in when) is dml
+    v20 = dml.narrow(lambda when: when["runtime"] in {">=1.17", ">=1.18", ">=1.19", ">=1.20"})
+    assert dml.narrow(lambda when: "runtime" in when) is dml
     assert dml.why_not("", "Transpose", 21, {"T": "float32"}) is None
     assert v20.why_not("", "Transpose", 21, {"T": "float32"}) == "no kernel for Transpose-21 (it has 1, 13)"
     assert v20.why_not("", "Reshape", 21, {"T": "float32"}) is None
-    v18 = dml.narrowed(lambda when: when["runtime"] in {">=1.17", ">=1.18"})
+    v18 = dml.narrow(lambda when: when["runtime"] in {">=1.17", ">=1.18"})
     assert v18.why_not("", "Reshape", 21, {"T": "float32"}) == "no kernel for Reshape-21 (it has 5, 13, 14, 19)"
     assert v18.why_not("", "DFT", 17, {"T1": "float32", "T2": "int64"}) is None
     assert v18.why_not("", "DFT", 17, {"T1": "float64", "T2": "int64"}) == "DFT-17 is not claimed for T1 = float64"
-    v17 = dml.narrowed(lambda when: when["runtime"] == ">=1.17")
+    v17 = dml.narrow(lambda when: when["runtime"] == ">=1.17")
     assert v17.versions("", "Shape") == (1, 13, 15)
     assert v20.why_not("", "Shape", 19, {"T": "float32", "T1": "int64"}) is None
     assert len(v18.operators) < len(v20.operators) < len(dml.operators)

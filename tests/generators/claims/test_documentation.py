@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from epcheck.generators.claims import documentation
-from epcheck.generators.claims.documentation import DocumentationError, parse, refreshed
+from epcheck.generators.claims.documentation import DocumentationError, parse, refresh_table
 
 DML = "DmlExecutionProvider"
 
@@ -79,7 +79,7 @@ def test_new_rows_are_added_changed_ones_replaced_and_what_else_is_known_stays()
             row("Where", 9, type_constraints={"B": ["bool"], "T": ["int64"]}),
         ],
     }
-    found = refreshed(table, parse(PAGE, DML))
+    found = refresh_table(table, parse(PAGE, DML))
     assert found.added == ("Abs-6", "SequenceAt-11", "com.microsoft::Gelu-1")
     assert found.changed == ("Abs-13",)
     assert found.undocumented == ("Hidden-1",)
@@ -92,8 +92,8 @@ def test_new_rows_are_added_changed_ones_replaced_and_what_else_is_known_stays()
 
 
 def test_taking_the_same_page_over_again_changes_nothing() -> None:
-    once = refreshed({"operators": []}, parse(PAGE, DML))
-    again = refreshed(once.table, parse(PAGE, DML))
+    once = refresh_table({"operators": []}, parse(PAGE, DML))
+    again = refresh_table(once.table, parse(PAGE, DML))
     assert (again.added, again.changed, again.undocumented) == ((), (), ())
     assert again.table == once.table
 
@@ -117,5 +117,5 @@ def test_what_holds_on_a_condition_stays_as_far_as_the_page_has_it() -> None:
         {"when": newest, "type_constraints": {"T": ["int8", "int16"]}},
         {"when": newest, "type_constraints": {"T": ["int16"]}},
     ]
-    found = refreshed({"operators": [row]}, {("ai.onnx", "Abs", 13): {"T": ["float", "int8"]}})
+    found = refresh_table({"operators": [row]}, {("ai.onnx", "Abs", 13): {"T": ["float", "int8"]}})
     assert found.table["operators"][0]["conditional"] == [whole, {"when": newest, "type_constraints": {"T": ["int8"]}}]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from epcheck.generators import suite
 from epcheck.generators.case import Case
-from epcheck.generators.claims import Claims, of_table, probed
+from epcheck.generators.claims import Claims, find_claims, probed
 from epcheck.generators.claims.probed import Asked
 from epcheck.generators.claims.table import Row, Table
 
@@ -18,7 +18,7 @@ def asked(sample: str, why_not: str = "", **types: str) -> Asked:
 
 
 def table_of(*nodes: Asked) -> Claims:
-    return of_table(Table(probed.rows(nodes)), "")
+    return find_claims(Table(probed.rows(nodes)), "")
 
 
 def test_what_is_taken_is_claimed_and_nothing_else() -> None:

@@ -23,17 +23,17 @@ TABLE = Table(
 
 
 def test_a_table_is_read_as_it_was_written() -> None:
-    assert table.decoded(table.encoded(TABLE), "t.json") == TABLE
+    assert table.decode_table(table.encode_table(TABLE), "t.json") == TABLE
 
 
 def test_each_operator_version_is_one_line() -> None:
-    lines = table.encoded(TABLE).splitlines()
+    lines = table.encode_table(TABLE).splitlines()
     assert '  {"domain":"com.microsoft","name":"Gelu","since_version":1,"type_constraints":{"T":["float16"]}}' in lines
-    assert json.loads(table.encoded(Table([Row("ai.onnx", "Abs", 13, {})])))["operators"][0]["name"] == "Abs"
+    assert json.loads(table.encode_table(Table([Row("ai.onnx", "Abs", 13, {})])))["operators"][0]["name"] == "Abs"
 
 
 def test_the_claims_of_a_table() -> None:
-    found = claims.parse(table.encoded(TABLE), "t.json")
+    found = claims.parse(table.encode_table(TABLE), "t.json")
     assert (found.provider, found.when) == ("SomeExecutionProvider", {"runtime": "1.24.*"})
     assert found.why_not("", "Abs", 13, {"T": "float32"}) is None
     assert found.why_not("", "Abs", 13, {"T": "float64"}) == "Abs-13 is not claimed for T = float64"
@@ -48,12 +48,12 @@ def test_the_claims_of_a_table() -> None:
         ("{", "claim table 't.json' is not valid: Input data was truncated"),
         ('{"operators": 3}', "Expected `array`, got `int` - at `$.operators`"),
         ('{"operators": [{"domain": "ai.onnx"}]}', "missing required field"),
-        (table.encoded(Table([Row("ai.onnx", "Abs", 13, {})] * 2)), "claim table 't.json' has Abs-13 twice"),
+        (table.encode_table(Table([Row("ai.onnx", "Abs", 13, {})] * 2)), "claim table 't.json' has Abs-13 twice"),
         (
-            table.encoded(Table([Row("ai.onnx", "Abs", 13, {"T": ["float"]}, {"T": ["int8"]})])),
+            table.encode_table(Table([Row("ai.onnx", "Abs", 13, {"T": ["float"]}, {"T": ["int8"]})])),
             "Abs-13 is claimed in part for T = int8, which is not among its type_constraints",
         ),
-        (table.encoded(Table([])), "does not say whose it is; give it a 'provider'"),
+        (table.encode_table(Table([])), "does not say whose it is; give it a 'provider'"),
     ],
 )
 def test_what_is_no_table(text: str, why: str) -> None:

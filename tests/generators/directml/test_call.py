@@ -11,7 +11,7 @@ from epcheck.generators import directml
 from epcheck.generators.directml import AxisDirection, DataType, OperatorDesc, Slice1, TensorDesc, TopK1, read_header
 from epcheck.generators.directml.call import CallError, bound, call, enumerations, operators, same_members, scalar
 from epcheck.generators.directml.descriptions.convolution_pooling.roi import RoiPooling
-from epcheck.generators.directml.descriptions.elementwise.activation import fused
+from epcheck.generators.directml.descriptions.elementwise.activation import make_fused
 from epcheck.generators.directml.descriptions.movement.layout import Join, Padding1, PaddingMode
 from epcheck.generators.directml.descriptions.recurrent.recurrent import Gru, RecurrentNetworkDirection
 from epcheck.generators.directml.feature_level import operator_record
@@ -89,7 +89,7 @@ def test_an_array_of_tensors_is_a_list_of_numbers() -> None:
 def test_nested_operators_are_calls_without_tensors_and_left_out_tensors_are_null() -> None:
     tensor = TensorDesc(DataType.FLOAT32, (1, 1, 1, 1))
     weights = TensorDesc(DataType.FLOAT32, (1, 1, 3, 1))
-    desc = Gru(tensor, weights, weights, None, None, None, tensor, None, (fused("Sigmoid"), fused("Tanh")),
+    desc = Gru(tensor, weights, weights, None, None, None, tensor, None, (make_fused("Sigmoid"), make_fused("Tanh")),
                RecurrentNetworkDirection.FORWARD, True)  # fmt: skip
     members = call(desc)["members"]
     assert members[3:8] == [["input", None]] * 3 + [["output", 0], ["output", None]]

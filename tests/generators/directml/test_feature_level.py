@@ -5,7 +5,7 @@ from importlib.resources import files
 
 import pytest
 
-from epcheck.generators.directml import DataType, FeatureLevel, introduced_in, tensor_support
+from epcheck.generators.directml import DataType, FeatureLevel, find_level, tensor_support
 
 FACTS = json.loads(files("epcheck.generators.directml").joinpath("feature_levels.json").read_text(encoding="utf-8"))
 LEVEL = FeatureLevel
@@ -39,7 +39,7 @@ def test_levels_are_ordered() -> None:
 
 @pytest.mark.parametrize("name", [SLICE1, TOP_K1, CONVOLUTION])
 def test_the_operators_were_introduced_in_2_1(name: str) -> None:
-    assert introduced_in(name) is LEVEL.DML_FEATURE_LEVEL_2_1
+    assert find_level(name) is LEVEL.DML_FEATURE_LEVEL_2_1
     assert tensor_support(name, LEVEL.DML_FEATURE_LEVEL_2_0) == {}
 
 
@@ -49,13 +49,13 @@ def test_every_recorded_table_can_be_read_at_every_level() -> None:
             continue
         name = key.replace("DML_OPERATOR_", "DML_") + "_OPERATOR_DESC"
         for level in FeatureLevel:
-            known = record["support_by_level"] is not None and level >= introduced_in(name)
+            known = record["support_by_level"] is not None and level >= find_level(name)
             assert bool(tensor_support(name, level)) is known, (name, level)
 
 
 def test_an_unknown_operator_is_a_lookup_error() -> None:
     with pytest.raises(LookupError, match="no DML_OPERATOR_SLICE9"):
-        introduced_in("DML_SLICE9_OPERATOR_DESC")
+        find_level("DML_SLICE9_OPERATOR_DESC")
 
 
 def test_reduce_has_no_table_by_level_alone() -> None:

@@ -22,7 +22,7 @@ from epcheck.generators.directml import (
     TensorDesc,
     TopK1,
     Violation,
-    introduced_in,
+    find_level,
     tensor_support,
 )
 from epcheck.generators.directml.operator_desc import c_name
@@ -73,7 +73,7 @@ def test_the_tensor_members_are_those_of_the_operator_s_table(desc: type[Operato
 def test_every_description_is_of_an_operator_that_a_feature_level_introduced() -> None:
     assert len({desc.NAME for desc in OPERATORS}) >= 120
     for desc in OPERATORS:
-        assert desc.NAME in UNRECORDED or introduced_in(desc.NAME) <= FeatureLevel.DML_FEATURE_LEVEL_6_4
+        assert desc.NAME in UNRECORDED or find_level(desc.NAME) <= FeatureLevel.DML_FEATURE_LEVEL_6_4
 
 
 @pytest.mark.parametrize("desc", [QuantizedLinearConvolution, Slice1, TopK1], ids=lambda desc: desc.__name__)

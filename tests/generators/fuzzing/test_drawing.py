@@ -71,9 +71,9 @@ def test_versions_that_a_provider_does_not_take_are_drawn_rarely() -> None:
     source = Source([registry.operator_of("Relu")], 1)
     for drawn in source.draw(100):
         if drawn.dtypes == ("float32",):
-            source.untaken(drawn)
+            source.note_untaken(drawn)
         else:
-            source.taken(drawn)
+            source.note_taken(drawn)
     assert sum(drawn.dtypes == ("float32",) for drawn in source.draw(200)) <= 20
 
 
@@ -94,15 +94,15 @@ def test_what_a_provider_does_not_claim_is_drawn_rarely() -> None:
 
 def test_a_kept_node_is_judged_again() -> None:
     (drawn,) = Source(SOME, 5).draw(1)
-    again = drawing.judged(drawn.written)
+    again = drawing.judge_node(drawn.serialized)
     assert isinstance(again, Drawn)
     assert case_of(again).id == case_of(drawn).id
     foreign = SerializedNode(drawn.node, drawn.dtypes, drawn.binding)
     object.__setattr__(foreign, "node", type(drawn.node)("Nothing", "", 1, (), ("y",)))
-    assert drawing.judged(foreign) == Open("the suite has no such operator")
+    assert drawing.judge_node(foreign) == Open("the suite has no such operator")
 
 
 def test_a_smaller_node_must_stay_on_its_side() -> None:
     drawn = next(d for d in Source([registry.operator_of("Transpose")], 1).draw(50) if not isinstance(d.truth, Refusal))
     refused = type(drawn.node)("Transpose", "", 13, drawn.node.inputs, drawn.node.outputs, {"perm": (0, 0)})
-    assert drawing.with_node(drawn, refused) is None
+    assert drawing.replace_node(drawn, refused) is None

@@ -17,7 +17,7 @@ from epcheck.generators.truth import Refusal
 def shrunk(drawn: Drawn, fails: Callable[[Node], bool]) -> Node:
     """The smallest node that a greedy walk reaches."""
     while True:
-        steps = (drawing.with_node(drawn, node) for node in reduction.smaller(drawn.node))
+        steps = (drawing.replace_node(drawn, node) for node in reduction.smaller(drawn.node))
         better = next((step for step in steps if step is not None and fails(step.node)), None)
         if better is None:
             return drawn.node

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from epcheck.generators.array import Array
-from epcheck.generators.harvested.value_spread import LEVELS, Spread, is_kept, made, spread_of
+from epcheck.generators.harvested.value_spread import LEVELS, Spread, draw_tensor, is_kept, measure_spread
 
 
 def remade(value: Array) -> Array:
-    return made(spread_of(value), (1000,), value.dtype, np.random.default_rng(0))
+    return draw_tensor(measure_spread(value), (1000,), value.dtype, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_small_tensors_and_integers_are_kept(shape: tuple[int, ...], dtype: type
 
 def test_a_spread_has_the_quantiles_of_what_is_finite_and_not_0() -> None:
     value = np.array([0, 0, 1, 2, 3, 4, 5, np.inf, -np.inf, np.nan], np.float32)
-    found = spread_of(value)
+    found = measure_spread(value)
     assert (found.quantiles[0], found.quantiles[4], found.quantiles[-1]) == (1.0, 3.0, 5.0)
     assert (found.zeros, found.nans, found.above, found.below) == (0.2, 0.1, 0.1, 0.1)
 
@@ -79,8 +79,8 @@ def test_values_that_are_all_0_stay_0() -> None:
 def test_joined_spreads_reach_as_far_as_both() -> None:
     low = Spread(tuple(float(n) for n in range(9)), zeros=0.5)
     high = Spread(tuple(float(n) for n in range(4, 13)), nans=0.1)
-    both = low.joined(high)
+    both = low.join(high)
     assert (both.quantiles[0], both.quantiles[-1], both.zeros, both.nans) == (0.0, 12.0, 0.5, 0.1)
     assert list(both.quantiles) == sorted(both.quantiles)
     assert len(both.quantiles) == len(LEVELS)
-    assert low.joined(Spread(())).quantiles == low.quantiles
+    assert low.join(Spread(())).quantiles == low.quantiles

@@ -67,7 +67,7 @@ def test_drawn_nodes_with_surroundings_come_back() -> None:
     drawn = Source(operators, seed=1).draw(40)
     assert sum(each.node.surroundings is not None for each in drawn) >= 5
     for each in drawn:
-        again = node_json.decode(node_json.encode(each.written))
+        again = node_json.decode(node_json.encode(each.serialized))
         assert (digest(again.node), again.dtypes, again.binding) == (digest(each.node), each.dtypes, each.binding)
 
 

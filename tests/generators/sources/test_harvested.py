@@ -114,7 +114,7 @@ def test_the_id_is_that_of_how_the_node_computes_not_of_its_values() -> None:
     other = replace(RESHAPE, inputs=(data, replace(shape, values=np.array([3, 40], np.int64))))
     assert digest(trained) == digest(RESHAPE)
     assert len({digest(RESHAPE), digest(other), digest(replace(RESHAPE, attributes={"allowzero": 1}))}) == 3
-    joined = trained.joined(RESHAPE)
+    joined = trained.join(RESHAPE)
     assert joined.models == {"a.onnx": 1, "b.onnx": 7}
 
 
@@ -158,5 +158,5 @@ def test_what_cannot_be_read_is_one_sentence(tmp_path: Path) -> None:
 def test_a_source_is_named_or_a_folder(tmp_path: Path) -> None:
     path = folder(tmp_path, RELU)
     assert suite.sources_of(["suite", str(path), "suite"]) == (Source.SUITE, path)
-    assert suite.listed(Source.ONNX) == (Source.ONNX,)
+    assert suite.list_sources(Source.ONNX) == (Source.ONNX,)
     assert harvested_cases.read_nodes(path) == (RELU,)

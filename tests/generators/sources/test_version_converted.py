@@ -48,9 +48,9 @@ def test_what_cannot_be_converted_stays_and_says_why() -> None:
 
 def test_a_version_that_means_something_else_is_not_taken() -> None:
     test = by_name()["test_softmax_example"].test
-    other = version_converted._in_version(test, 11)
+    other = version_converted._convert_test(test, 11)
     assert not isinstance(other, str)
-    wide = version_converted._in_version(by_name()["test_softmax_axis_0"].test, 11)
+    wide = version_converted._convert_test(by_name()["test_softmax_axis_0"].test, 11)
     assert not isinstance(wide, str)
     softmax = registry.operator_of("Softmax")
     assert version_converted._why_not_alike(test, other, softmax) == ""

@@ -113,7 +113,7 @@ def test_an_interrupted_run_knows_its_sources(harvested: api.Harvest) -> None:
     run = Run("", "", (), ("cpu",), None, {}, 0, stored, {})
     assert restore_options(run, api.RunOptions()).source == options.source
     older = Run("", "", (), ("cpu",), None, {}, 0, {**stored, "source": "onnx"}, {})
-    assert suite.listed(restore_options(older, api.RunOptions()).source) == (api.Source.ONNX,)
+    assert suite.list_sources(restore_options(older, api.RunOptions()).source) == (api.Source.ONNX,)
     assert options.whole_suite
     assert not api.RunOptions(source=harvested.folder).whole_suite
 

@@ -23,7 +23,7 @@ class MultiheadAttentionMaskType(Enum):
     BOOLEAN = 4
 
 
-def _last(sizes: tuple[int, ...], count: int) -> tuple[int, ...] | None:
+def _take_last(sizes: tuple[int, ...], count: int) -> tuple[int, ...] | None:
     """So many last sizes; None where there are fewer, or those in front of them are not 1, as the pages want."""
     return sizes[-count:] if len(sizes) >= count and set(sizes[:-count]) <= {1} else None
 
@@ -87,7 +87,7 @@ class MultiheadAttention(OperatorDesc):
         q, k, v = self._part(0), self._part(1), self._part(2)
         if q is None or k is None or v is None:
             return
-        heads, output = self.head_count, _last(self.output_tensor.sizes, 3)
+        heads, output = self.head_count, _take_last(self.output_tensor.sizes, 3)
         if output != (*q[:2], v[2]) or k != (q[0], k[1], q[2]) or v[:2] != k[:2]:
             yield self.violation("sizes_fit", f"query {q}, key {k}, value {v}, output {output}")
         if q[2] % heads or v[2] % heads:
@@ -104,14 +104,14 @@ class MultiheadAttention(OperatorDesc):
         ):
             tensor: TensorDesc | None = getattr(self, name)
             expected = (q[0], heads, length, width // heads)
-            if tensor is not None and _last(tensor.sizes, 4) != expected:
+            if tensor is not None and _take_last(tensor.sizes, 4) != expected:
                 yield self.violation(f"{name}_sizes", f"{name} has sizes {tensor.sizes} instead of {expected}")
 
     def _part(self, place: int) -> tuple[int, ...] | None:
         """The sizes [B, S, N H] of query, key or value, stacked or not; None where they are not to be had."""
         alone = (self.query_tensor, self.key_tensor, self.value_tensor)[place]
         if alone is not None:
-            return _last(alone.sizes, 3)
+            return _take_last(alone.sizes, 3)
         for stacked, places in (
             (self.stacked_query_key_tensor, (0, 1)),
             (self.stacked_key_value_tensor, (1, 2)),
@@ -148,7 +148,7 @@ class MultiheadAttention(OperatorDesc):
         if relative_position_bias_tensor is not None:
             score = score + relative_position_bias_tensor
         if mask_tensor is not None:
-            score = score + np.where(self._masked(mask_tensor, key.shape[2]), self.mask_filter_value, 0.0)
+            score = score + np.where(self._find_masked(mask_tensor, key.shape[2]), self.mask_filter_value, 0.0)
         weight = np.exp(score - score.max(-1, keepdims=True))
         output = weight / weight.sum(-1, keepdims=True) @ value
         batch, heads, sequence, head = output.shape
@@ -163,7 +163,7 @@ class MultiheadAttention(OperatorDesc):
         split = joined.astype(np.float64).reshape(batch, sequence, self.head_count, width // self.head_count)
         return np.asarray(split.transpose(0, 2, 1, 3))
 
-    def _masked(self, mask: Array, keys: int) -> Array:
+    def _find_masked(self, mask: Array, keys: int) -> Array:
         """bool, broadcast to [B, N, S, T]: the keys that the mask takes out. Raises ValueError for a type of mask whose
         layout the page does not define."""
         match self.mask_type:

@@ -20,7 +20,7 @@ from epcheck.generators.directml.operator_desc import OperatorDesc
 from epcheck.generators.directml.tensor import TensorDesc
 
 
-def _sliding(desc: "Pooling") -> Sliding:
+def _make_sliding(desc: "Pooling") -> Sliding:
     dilations = getattr(desc, "dilations", (1,) * len(desc.strides))
     sizes, output = desc.input_tensor.sizes[2:], desc.output_tensor.sizes[2:]
     return Sliding(sizes, output, desc.window_size, desc.strides, dilations, desc.start_padding)
@@ -51,21 +51,21 @@ class Pooling(OperatorDesc):
         yield from spatial_violations(self, self.input_tensor, arrays)
 
     def _average(self, values: Array, include_padding: bool) -> Array:
-        sliding = _sliding(self)
+        sliding = _make_sliding(self)
         counted = sliding.inside(self.end_padding if include_padding else None)
         averages: Array = sliding.gather(values, 0.0).sum(-1) / counted.sum(-1)
         return averages
 
     def _norm(self, values: Array, p: int) -> Array:
-        norms: Array = (_sliding(self).gather(np.abs(values), 0.0) ** p).sum(-1) ** (1 / p)
+        norms: Array = (_make_sliding(self).gather(np.abs(values), 0.0) ** p).sum(-1) ** (1 / p)
         return norms
 
-    def _prepared(self, values: Array) -> Array:
+    def _prepare(self, values: Array) -> Array:
         self.require_defined()
         self.require_arrays(input_tensor=values)
         return values.astype(np.float64)
 
-    def _stored(self, values: Array) -> Array:
+    def _store(self, values: Array) -> Array:
         with np.errstate(over="ignore"):
             return values.astype(self.output_tensor.data_type.dtype)
 
@@ -79,7 +79,7 @@ class AveragePooling(Pooling):
 
     def evaluate(self, input_tensor: Array) -> tuple[Array]:
         """In float64, cast to the output's type."""
-        return (self._stored(self._average(self._prepared(input_tensor), self.include_padding)),)
+        return (self._store(self._average(self._prepare(input_tensor), self.include_padding)),)
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class AveragePooling1(Pooling):
 
     def evaluate(self, input_tensor: Array) -> tuple[Array]:
         """In float64, cast to the output's type."""
-        return (self._stored(self._average(self._prepared(input_tensor), self.include_padding)),)
+        return (self._store(self._average(self._prepare(input_tensor), self.include_padding)),)
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class LpPooling(Pooling):
 
     def evaluate(self, input_tensor: Array) -> tuple[Array]:
         """In float64, cast to the output's type."""
-        return (self._stored(self._norm(self._prepared(input_tensor), self.p)),)
+        return (self._store(self._norm(self._prepare(input_tensor), self.p)),)
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class LpPooling1(Pooling):
 
     def evaluate(self, input_tensor: Array) -> tuple[Array]:
         """In float64, cast to the output's type."""
-        return (self._stored(self._norm(self._prepared(input_tensor), self.p)),)
+        return (self._store(self._norm(self._prepare(input_tensor), self.p)),)
 
 
 @dataclass(frozen=True)
@@ -128,8 +128,8 @@ class MaxPooling(Pooling):
 
     def evaluate(self, input_tensor: Array) -> tuple[Array]:
         """The padding never is the maximum."""
-        self._prepared(input_tensor)
-        return (_sliding(self).maximum(input_tensor)[0],)
+        self._prepare(input_tensor)
+        return (_make_sliding(self).maximum(input_tensor)[0],)
 
 
 @dataclass(frozen=True)

@@ -266,7 +266,7 @@ FUSED: Mapping[str, type[OneTensor]] = {
 """The ONNX name of an activation that another operator may apply -> its description."""
 
 
-def fused(name: str, *parameters: float) -> OneTensor:
+def make_fused(name: str, *parameters: float) -> OneTensor:
     """An activation within another operator: InputTensor and OutputTensor are null."""
     null = cast(TensorDesc, None)
     return FUSED[name](null, null, *parameters)

@@ -49,16 +49,16 @@ class ElementWise(OperatorDesc):
                 f"OutputTensor is {tensors['output_tensor'].data_type.name} instead of {names}",
             )
 
-    def _computed(self, formula: Formula, *arrays: Array) -> tuple[Array]:
+    def _compute(self, formula: Formula, *arrays: Array) -> tuple[Array]:
         """The formula on float64, or on integers in their own type; the result in the type of OutputTensor."""
         self.require_defined()
         target: TensorDesc = vars(self)["output_tensor"]
         with np.errstate(all="ignore"):
-            result = np.asarray(formula(*(_wide(array) for array in arrays)))
+            result = np.asarray(formula(*(_widen(array) for array in arrays)))
             return (result.astype(target.data_type.dtype),)
 
 
-def _wide(array: Array) -> Array:
+def _widen(array: Array) -> Array:
     return array.astype(np.float64) if array.dtype.kind == "f" else array
 
 
@@ -74,7 +74,7 @@ class ElementWiseUnary(ElementWise):
     def evaluate(self, input_tensor: Array) -> tuple[Array]:
         """FORMULA(InputTensor)."""
         self.require_arrays(input_tensor=input_tensor)
-        return self._computed(type(self).FORMULA, input_tensor)
+        return self._compute(type(self).FORMULA, input_tensor)
 
 
 class ElementWiseNegate(ElementWiseUnary):
@@ -118,10 +118,10 @@ class ElementWiseScaled(ElementWise):
     def evaluate(self, input_tensor: Array) -> tuple[Array]:
         """FORMULA(g(InputTensor))."""
         self.require_arrays(input_tensor=input_tensor)
-        return self._computed(lambda x: type(self).FORMULA(_scaled(x, self.scale_bias)), input_tensor)
+        return self._compute(lambda x: type(self).FORMULA(_rescale(x, self.scale_bias)), input_tensor)
 
 
-def _scaled(x: Array, scale_bias: ScaleBias | None) -> Array:
+def _rescale(x: Array, scale_bias: ScaleBias | None) -> Array:
     return x if scale_bias is None else x * scale_bias[0] + scale_bias[1]
 
 
@@ -154,8 +154,8 @@ class ElementWiseClip(ElementWise):
     def evaluate(self, input_tensor: Array) -> tuple[Array]:
         """NaN, of which the page says nothing, stays NaN."""
         self.require_arrays(input_tensor=input_tensor)
-        return self._computed(
-            lambda x: np.minimum(self.max, np.maximum(self.min, _scaled(x, self.scale_bias))), input_tensor
+        return self._compute(
+            lambda x: np.minimum(self.max, np.maximum(self.min, _rescale(x, self.scale_bias))), input_tensor
         )
 
 
@@ -188,8 +188,8 @@ class ElementWiseClip1(ElementWise):
     def evaluate(self, input_tensor: Array) -> tuple[Array]:
         """NaN, of which the page says nothing, stays NaN."""
         self.require_arrays(input_tensor=input_tensor)
-        low, high = _wide(np.asarray(self.min)), _wide(np.asarray(self.max))
-        return self._computed(lambda x: np.minimum(high, np.maximum(low, _scaled(x, self.scale_bias))), input_tensor)
+        low, high = _widen(np.asarray(self.min)), _widen(np.asarray(self.max))
+        return self._compute(lambda x: np.minimum(high, np.maximum(low, _rescale(x, self.scale_bias))), input_tensor)
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ class ElementWiseBinary(ElementWise):
     def evaluate(self, a_tensor: Array, b_tensor: Array) -> tuple[Array]:
         """FORMULA(ATensor, BTensor)."""
         self.require_arrays(a_tensor=a_tensor, b_tensor=b_tensor)
-        return self._computed(type(self).FORMULA, a_tensor, b_tensor)
+        return self._compute(type(self).FORMULA, a_tensor, b_tensor)
 
 
 def truncated_quotient(a: Array, b: Array) -> Array:
@@ -394,7 +394,7 @@ class ElementWiseAdd1(ElementWise):
         """FusedActivation(ATensor + BTensor)."""
         self.require_arrays(a_tensor=a_tensor, b_tensor=b_tensor)
         activation = self.fused_activation
-        return self._computed(
+        return self._compute(
             lambda a, b: a + b if activation is None else activation.formula(a + b), a_tensor, b_tensor
         )
 
@@ -413,7 +413,7 @@ class ElementWisePow(ElementWise):
     def evaluate(self, input_tensor: Array, exponent_tensor: Array) -> tuple[Array]:
         """Powers of integers are exact."""
         self.require_arrays(input_tensor=input_tensor, exponent_tensor=exponent_tensor)
-        return self._computed(lambda x, y: _power(_scaled(x, self.scale_bias), y), input_tensor, exponent_tensor)
+        return self._compute(lambda x, y: _power(_rescale(x, self.scale_bias), y), input_tensor, exponent_tensor)
 
 
 @dataclass(frozen=True)
@@ -430,7 +430,7 @@ class ElementWiseConstantPow(ElementWise):
     def evaluate(self, input_tensor: Array) -> tuple[Array]:
         """Powers of integers are exact."""
         self.require_arrays(input_tensor=input_tensor)
-        return self._computed(lambda x: _power(_scaled(x, self.scale_bias), np.asarray(self.exponent)), input_tensor)
+        return self._compute(lambda x: _power(_rescale(x, self.scale_bias), np.asarray(self.exponent)), input_tensor)
 
 
 def _power(x: Array, exponent: Array) -> Array:
@@ -485,4 +485,4 @@ class Cast(ElementWise):
     def evaluate(self, input_tensor: Array) -> tuple[Array]:
         """Defined for values within the range of the output's type, and for integers beyond it."""
         self.require_arrays(input_tensor=input_tensor)
-        return self._computed(lambda x: x, input_tensor)
+        return self._compute(lambda x: x, input_tensor)

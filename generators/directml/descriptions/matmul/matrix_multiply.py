@@ -92,8 +92,8 @@ class Gemm(_Product):
         """The formula in float64, rounded once."""
         self.require_defined()
         self.require_arrays(a_tensor=a_tensor, b_tensor=b_tensor, c_tensor=c_tensor)
-        a = _transposed(a_tensor.astype(np.float64), self.trans_a)
-        b = _transposed(b_tensor.astype(np.float64), self.trans_b)
+        a = _transpose_matrix(a_tensor.astype(np.float64), self.trans_a)
+        b = _transpose_matrix(b_tensor.astype(np.float64), self.trans_b)
         with np.errstate(all="ignore"):
             result = self.alpha * (a @ b)
             if c_tensor is not None:
@@ -108,11 +108,11 @@ def _transposed_sizes(tensor: TensorDesc, transform: MatrixTransform) -> tuple[i
     return (*sizes[:-2], sizes[-1], sizes[-2]) if transform is MatrixTransform.TRANSPOSE else sizes
 
 
-def _transposed(array: Array, transform: MatrixTransform) -> Array:
+def _transpose_matrix(array: Array, transform: MatrixTransform) -> Array:
     return np.swapaxes(array, -1, -2) if transform is MatrixTransform.TRANSPOSE else array
 
 
-def _centred(array: Array, zero_point: Array | None) -> Array:
+def _center(array: Array, zero_point: Array | None) -> Array:
     """The integers less their zero point, int64."""
     return array.astype(np.int64) - (0 if zero_point is None else zero_point.astype(np.int64))
 
@@ -148,7 +148,7 @@ class MatrixMultiplyInteger(_Product):
             b_tensor=b_tensor,
             b_zero_point_tensor=b_zero_point_tensor,
         )
-        product = _centred(a_tensor, a_zero_point_tensor) @ _centred(b_tensor, b_zero_point_tensor)
+        product = _center(a_tensor, a_zero_point_tensor) @ _center(b_tensor, b_zero_point_tensor)
         return (product.astype(self.output_tensor.data_type.dtype),)
 
 
@@ -192,8 +192,8 @@ class MatrixMultiplyIntegerToFloat(_Product):
     ) -> tuple[Array]:
         """The formula in float64, rounded once; a zero point that is left out is 0."""
         self.require_defined()
-        a = _centred(a_tensor, a_zero_point_tensor) * a_scale_tensor.astype(np.float64)
-        b = _centred(b_tensor, b_zero_point_tensor) * b_scale_tensor.astype(np.float64)
+        a = _center(a_tensor, a_zero_point_tensor) * a_scale_tensor.astype(np.float64)
+        b = _center(b_tensor, b_zero_point_tensor) * b_scale_tensor.astype(np.float64)
         result = a @ b + (0 if bias_tensor is None else bias_tensor.astype(np.float64))
         return (result.astype(self.output_tensor.data_type.dtype),)
 
@@ -236,7 +236,7 @@ class QuantizedLinearMatrixMultiply(_Product):
     ) -> tuple[Array]:
         """The formula in float64; `round` is to nearest, ties to even, as in ONNX."""
         self.require_defined()
-        sums = _centred(a_tensor, a_zero_point_tensor) @ _centred(b_tensor, b_zero_point_tensor)
+        sums = _center(a_tensor, a_zero_point_tensor) @ _center(b_tensor, b_zero_point_tensor)
         scale = a_scale_tensor.astype(np.float64) * b_scale_tensor.astype(np.float64)
         steps = np.rint(sums * scale / output_scale_tensor.astype(np.float64))
         zero = 0 if output_zero_point_tensor is None else output_zero_point_tensor.astype(np.float64)

@@ -98,8 +98,8 @@ class DiagonalMatrix1(LayoutDesc):
         if self.value_data_type is not self.output_tensor.data_type:
             yield self.violation("value_data_type", "ValueDataType must be the data type of OutputTensor")
         if self.input_tensor is not None:
-            yield from self.same_type("input_tensor", "output_tensor")
-            yield from self.same_sizes("input_tensor", "output_tensor")
+            yield from self.check_same_type("input_tensor", "output_tensor")
+            yield from self.check_same_sizes("input_tensor", "output_tensor")
 
     def evaluate(self, input_tensor: Array | None) -> tuple[Array]:
         """The value where column - row lies in the range; elsewhere the input, or 0 without one."""
@@ -127,10 +127,10 @@ class OneHot(LayoutDesc):
     axis: int
 
     def constraints(self) -> Iterator[Violation]:
-        yield from self.same_type("values_tensor", "output_tensor")
-        yield from self.within(self.axis, self.output_tensor)
+        yield from self.check_same_type("values_tensor", "output_tensor")
+        yield from self.check_within(self.axis, self.output_tensor)
         sizes = self.output_tensor.sizes
-        yield from self.expected_sizes("indices_tensor", (*sizes[: self.axis], 1, *sizes[self.axis + 1 :]))
+        yield from self.check_sizes("indices_tensor", (*sizes[: self.axis], 1, *sizes[self.axis + 1 :]))
 
     def evaluate(self, indices_tensor: Array, values_tensor: Array) -> tuple[Array]:
         """Negative indices count from the back; those out of range select nothing."""
@@ -159,12 +159,12 @@ class NonzeroCoordinates(LayoutDesc):
     output_coordinates_tensor: TensorDesc
 
     def constraints(self) -> Iterator[Violation]:
-        yield from self.right_aligned("output_count_tensor", (1,))
+        yield from self.check_right_aligned("output_count_tensor", (1,))
         sizes, written = self.input_tensor.sizes, self.output_coordinates_tensor.sizes
         effective_rank = len(sizes) - next((at for at, size in enumerate(sizes) if size != 1), len(sizes))
         if not effective_rank <= written[-1] <= len(sizes):
             yield self.violation("coordinates_fit_rank", f"{written[-1]} coordinates for sizes {sizes}")
-        yield from self.right_aligned("output_coordinates_tensor", (self.input_tensor.element_count, written[-1]))
+        yield from self.check_right_aligned("output_coordinates_tensor", (self.input_tensor.element_count, written[-1]))
         for name in ("output_count_tensor", "output_coordinates_tensor"):
             tensor: TensorDesc = getattr(self, name)
             if tensor.data_type is not DataType.UINT32:

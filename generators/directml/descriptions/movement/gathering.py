@@ -33,18 +33,18 @@ class Gather(LayoutDesc):
     index_dimensions: int
 
     def constraints(self) -> Iterator[Violation]:
-        yield from self.same_type("input_tensor", "output_tensor")
-        yield from self.same_dimension_count("input_tensor", "indices_tensor", "output_tensor")
+        yield from self.check_same_type("input_tensor", "output_tensor")
+        yield from self.check_same_rank("input_tensor", "indices_tensor", "output_tensor")
         sizes, indices = self.input_tensor.sizes, self.indices_tensor.sizes
         if not (0 <= self.axis < len(sizes) and self.index_dimensions <= len(indices)):
-            yield from self.within(self.axis, self.input_tensor)
+            yield from self.check_within(self.axis, self.input_tensor)
             yield self.violation("dimensions_counted", f"IndexDimensions is {self.index_dimensions}")
             return
         meaningless = len(indices) - self.index_dimensions
         if any(size != 1 for size in indices[:meaningless]):
             yield self.violation("dimensions_counted", f"IndexDimensions is {self.index_dimensions} of {indices}")
         meant = (*sizes[: self.axis], *indices[meaningless:], *sizes[self.axis + 1 :])
-        yield from self.right_aligned("output_tensor", meant)
+        yield from self.check_right_aligned("output_tensor", meant)
 
     def evaluate(self, input_tensor: Array, indices_tensor: Array) -> tuple[Array]:
         """The last IndexDimensions dimensions of the indices take the place of the axis."""
@@ -67,11 +67,11 @@ class GatherElements(LayoutDesc):
     axis: int
 
     def constraints(self) -> Iterator[Violation]:
-        yield from self.same_type("input_tensor", "output_tensor")
-        yield from self.within(self.axis, self.input_tensor)
-        yield from self.same_sizes("indices_tensor", "output_tensor")
+        yield from self.check_same_type("input_tensor", "output_tensor")
+        yield from self.check_within(self.axis, self.input_tensor)
+        yield from self.check_same_sizes("indices_tensor", "output_tensor")
         if self.input_tensor.dimension_count != self.indices_tensor.dimension_count:
-            yield from self.same_dimension_count("input_tensor", "indices_tensor")
+            yield from self.check_same_rank("input_tensor", "indices_tensor")
             return
         yield from self.indices_beside(self.axis)
 
@@ -88,12 +88,12 @@ class GatherElements(LayoutDesc):
 class _Indexed(LayoutDesc):
     """What the operators have in common whose indices are tuples, the last dimension of the tensor of indices."""
 
-    def indexed(self, name: str, batches: int) -> Iterator[Violation]:
+    def check_indices(self, name: str, batches: int) -> Iterator[Violation]:
         """The slices that the tuples name, and their tensor: it must have the sizes of the indices without the tuples,
         then those of a slice. The page's formula counts the slice's dimensions as if they were a tuple's; its example
         is followed here."""
         counts = {"input_tensor": "input_dimension_count", "indices_tensor": "indices_dimension_count"}
-        wrong = [v for of, member in counts.items() for v in self.counted(of, getattr(self, member), member)]
+        wrong = [v for of, member in counts.items() for v in self.check_count(of, getattr(self, member), member)]
         yield from wrong
         if wrong:
             return
@@ -104,7 +104,7 @@ class _Indexed(LayoutDesc):
             return
         if inputs[:batches] != indices[:batches]:
             yield self.violation("same_batches", f"the batches are {inputs[:batches]} and {indices[:batches]}")
-        yield from self.right_aligned(name, (*indices[:-1], *inputs[batches + depth :]))
+        yield from self.check_right_aligned(name, (*indices[:-1], *inputs[batches + depth :]))
 
 
 @dataclass(frozen=True)
@@ -121,9 +121,9 @@ class GatherND1(_Indexed):
     batch_dimension_count: int
 
     def constraints(self) -> Iterator[Violation]:
-        yield from self.same_type("input_tensor", "output_tensor")
-        yield from self.same_dimension_count("input_tensor", "indices_tensor", "output_tensor")
-        yield from self.indexed("output_tensor", self.batch_dimension_count)
+        yield from self.check_same_type("input_tensor", "output_tensor")
+        yield from self.check_same_rank("input_tensor", "indices_tensor", "output_tensor")
+        yield from self.check_indices("output_tensor", self.batch_dimension_count)
 
     def evaluate(self, input_tensor: Array, indices_tensor: Array) -> tuple[Array]:
         """The last dimensions count, as many as the dimension counts say."""
@@ -152,10 +152,10 @@ class Scatter(LayoutDesc):
     axis: int
 
     def constraints(self) -> Iterator[Violation]:
-        yield from self.same_type("input_tensor", "updates_tensor", "output_tensor")
-        yield from self.same_sizes("input_tensor", "output_tensor")
-        yield from self.same_sizes("indices_tensor", "updates_tensor")
-        yield from self.within(self.axis, self.input_tensor)
+        yield from self.check_same_type("input_tensor", "updates_tensor", "output_tensor")
+        yield from self.check_same_sizes("input_tensor", "output_tensor")
+        yield from self.check_same_sizes("indices_tensor", "updates_tensor")
+        yield from self.check_within(self.axis, self.input_tensor)
         yield from self.indices_beside(self.axis)
 
     def evaluate(self, input_tensor: Array, indices_tensor: Array, updates_tensor: Array) -> tuple[Array]:
@@ -183,10 +183,10 @@ class ScatterND(_Indexed):
     indices_dimension_count: int
 
     def constraints(self) -> Iterator[Violation]:
-        yield from self.same_type("input_tensor", "updates_tensor", "output_tensor")
-        yield from self.same_sizes("input_tensor", "output_tensor")
-        yield from self.same_dimension_count("input_tensor", "indices_tensor", "updates_tensor")
-        yield from self.indexed("updates_tensor", 0)
+        yield from self.check_same_type("input_tensor", "updates_tensor", "output_tensor")
+        yield from self.check_same_sizes("input_tensor", "output_tensor")
+        yield from self.check_same_rank("input_tensor", "indices_tensor", "updates_tensor")
+        yield from self.check_indices("updates_tensor", 0)
 
     def evaluate(self, input_tensor: Array, indices_tensor: Array, updates_tensor: Array) -> tuple[Array]:
         """The last dimensions count, as many as the dimension counts say."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from epcheck.generators.array import Array
 from epcheck.generators.directml.constraint import Violation
-from epcheck.generators.directml.lowering import Lowering, missing, padded_sizes
+from epcheck.generators.directml.lowering import Lowering, count_missing, padded_sizes
 from epcheck.generators.directml.operator_desc import OperatorDesc
 from epcheck.generators.directml.tensor import DataType, TensorDesc
 
@@ -47,25 +47,25 @@ def scalar(value: str, data_type: DataType) -> Any:
 class LayoutDesc(OperatorDesc):
     """What the pages of this module have in common."""
 
-    def same_type(self, *names: str) -> Iterator[Violation]:
+    def check_same_type(self, *names: str) -> Iterator[Violation]:
         """The tensors must have one data type."""
         types = [getattr(self, name).data_type for name in names]
         if len(set(types)) > 1:
             yield self.violation("same_data_type", f"{', '.join(names)} are {', '.join(t.name for t in types)}")
 
-    def same_sizes(self, *names: str) -> Iterator[Violation]:
+    def check_same_sizes(self, *names: str) -> Iterator[Violation]:
         """The tensors must have the same sizes."""
         sizes = [getattr(self, name).sizes for name in names]
         if len(set(sizes)) > 1:
             yield self.violation("same_sizes", f"{', '.join(names)} have sizes {', '.join(map(str, sizes))}")
 
-    def same_dimension_count(self, *names: str) -> Iterator[Violation]:
+    def check_same_rank(self, *names: str) -> Iterator[Violation]:
         """The tensors must have as many dimensions."""
         counts = [len(self.sizes_of(name)) for name in names]
         if len(set(counts)) > 1:
             yield self.violation("same_dimension_count", f"{', '.join(names)} have {counts} dimensions")
 
-    def counted(self, name: str, count: int, member: str) -> Iterator[Violation]:
+    def check_count(self, name: str, count: int, member: str) -> Iterator[Violation]:
         """So many last dimensions of a tensor mean something; those in front of them must be 1."""
         sizes = self.sizes_of(name)
         if not 1 <= count <= len(sizes):
@@ -73,15 +73,15 @@ class LayoutDesc(OperatorDesc):
         elif any(size != 1 for size in sizes[:-count]):
             yield self.violation("dimensions_counted", f"{member} is {count}; {name} has sizes {sizes}")
 
-    def right_aligned(self, name: str, meant: tuple[int, ...]) -> Iterator[Violation]:
+    def check_right_aligned(self, name: str, meant: tuple[int, ...]) -> Iterator[Violation]:
         """The tensor must have these sizes, behind as many 1s as it has further dimensions."""
         rank = len(self.sizes_of(name))
         if len(meant) > rank and any(size != 1 for size in meant[: len(meant) - rank]):
             yield self.violation(f"{name}_sizes", f"{meant} are more than the {rank} dimensions of {name}")
         else:
-            yield from self.expected_sizes(name, ((1,) * rank + meant)[-rank:])
+            yield from self.check_sizes(name, ((1,) * rank + meant)[-rank:])
 
-    def within(self, axis: int, tensor: TensorDesc) -> Iterator[Violation]:
+    def check_within(self, axis: int, tensor: TensorDesc) -> Iterator[Violation]:
         """The axis must be less than the number of dimensions."""
         if not 0 <= axis < tensor.dimension_count:
             yield self.violation(
@@ -102,7 +102,7 @@ class LayoutDesc(OperatorDesc):
         tensor: TensorDesc = getattr(self, name)
         return tensor.sizes
 
-    def expected_sizes(self, name: str, expected: tuple[int, ...]) -> Iterator[Violation]:
+    def check_sizes(self, name: str, expected: tuple[int, ...]) -> Iterator[Violation]:
         """The tensor must have these sizes."""
         sizes = getattr(self, name).sizes
         if sizes != expected:
@@ -120,8 +120,8 @@ class ElementWiseIdentity(LayoutDesc):
     scale_bias: None = None
 
     def constraints(self) -> Iterator[Violation]:
-        yield from self.same_type("input_tensor", "output_tensor")
-        yield from self.same_sizes("input_tensor", "output_tensor")
+        yield from self.check_same_type("input_tensor", "output_tensor")
+        yield from self.check_same_sizes("input_tensor", "output_tensor")
 
     def evaluate(self, input_tensor: Array) -> tuple[Array]:
         """The elements, in the output's order."""
@@ -134,7 +134,7 @@ def identity(values: Array, sizes: tuple[int, ...], *, packed: bool = True) -> L
     """An identity of `values`, an array of the output's sizes; unless packed, with the strides that numpy gave it."""
     target = padded_sizes(sizes)
     strides = None if packed else tuple(step // values.itemsize for step in values.strides)
-    full = None if strides is None else (0,) * missing(len(sizes)) + strides
+    full = None if strides is None else (0,) * count_missing(len(sizes)) + strides
     data_type = DataType.of(values.dtype)
     desc = ElementWiseIdentity(TensorDesc(data_type, target, full), TensorDesc(data_type, target))
     return Lowering(desc, (np.ascontiguousarray(values).reshape(target),))
@@ -155,7 +155,7 @@ class Join(LayoutDesc):
         object.__setattr__(self, "input_count", len(self.input_tensors))
 
     def constraints(self) -> Iterator[Violation]:
-        yield from self.within(self.axis, self.output_tensor)
+        yield from self.check_within(self.axis, self.output_tensor)
         if any(t.data_type is not self.output_tensor.data_type for t in self.input_tensors):
             yield self.violation("same_data_type", "all tensors must have one data type")
         sizes = self.output_tensor.sizes
@@ -190,7 +190,7 @@ class Split(LayoutDesc):
         object.__setattr__(self, "output_count", len(self.output_tensors))
 
     def constraints(self) -> Iterator[Violation]:
-        yield from self.within(self.axis, self.input_tensor)
+        yield from self.check_within(self.axis, self.input_tensor)
         if any(t.data_type is not self.input_tensor.data_type for t in self.output_tensors):
             yield self.violation("same_data_type", "all tensors must have one data type")
         sizes = self.input_tensor.sizes
@@ -231,14 +231,14 @@ class Padding1(LayoutDesc):
         object.__setattr__(self, "dimension_count", len(self.start_padding))
 
     def constraints(self) -> Iterator[Violation]:
-        yield from self.same_type("input_tensor", "output_tensor")
+        yield from self.check_same_type("input_tensor", "output_tensor")
         if not len(self.input_tensor.sizes) == len(self.start_padding) == len(self.end_padding):
             yield self.violation(
                 "arrays_have_dimension_count", f"{self.dimension_count} values for {self.input_tensor}"
             )
             return
         pairs = zip(self.start_padding, self.input_tensor.sizes, self.end_padding, strict=True)
-        yield from self.expected_sizes("output_tensor", tuple(start + size + end for start, size, end in pairs))
+        yield from self.check_sizes("output_tensor", tuple(start + size + end for start, size, end in pairs))
 
     def evaluate(self, input_tensor: Array) -> tuple[Array]:
         """The value, or the mode's elements, around the input."""
@@ -264,12 +264,12 @@ class Tile(LayoutDesc):
     repeats: tuple[int, ...]
 
     def constraints(self) -> Iterator[Violation]:
-        yield from self.same_type("input_tensor", "output_tensor")
+        yield from self.check_same_type("input_tensor", "output_tensor")
         if self.repeats_count != self.input_tensor.dimension_count:
             yield self.violation("repeats_count", f"RepeatsCount {self.repeats_count} must be the dimension count")
             return
         pairs = zip(self.input_tensor.sizes, self.repeats, strict=True)
-        yield from self.expected_sizes("output_tensor", tuple(size * count for size, count in pairs))
+        yield from self.check_sizes("output_tensor", tuple(size * count for size, count in pairs))
 
     def evaluate(self, input_tensor: Array) -> tuple[Array]:
         """The input, again and again."""
@@ -290,7 +290,7 @@ class DepthToSpace1(LayoutDesc):
     order: DepthSpaceOrder
 
     def constraints(self) -> Iterator[Violation]:
-        yield from self.same_type("input_tensor", "output_tensor")
+        yield from self.check_same_type("input_tensor", "output_tensor")
         if self.input_tensor.dimension_count != 4:
             yield self.violation("four_dimensions", f"InputTensor has sizes {self.input_tensor.sizes}")
             return
@@ -299,7 +299,7 @@ class DepthToSpace1(LayoutDesc):
         if b < 1 or c % (b * b):
             yield self.violation("blocks_are_whole", f"BlockSize is {b}; InputTensor has sizes {(n, c, h, w)}")
             return
-        yield from self.expected_sizes("output_tensor", (n, c // (b * b), h * b, w * b))
+        yield from self.check_sizes("output_tensor", (n, c // (b * b), h * b, w * b))
 
     def evaluate(self, input_tensor: Array) -> tuple[Array]:
         """Output [n, c, h b + y, w b + x] is the input's depth (y b + x) C + c, or c b b + y b + x."""
@@ -324,7 +324,7 @@ class SpaceToDepth(LayoutDesc):
     block_size: int
 
     def constraints(self) -> Iterator[Violation]:
-        yield from self.same_type("input_tensor", "output_tensor")
+        yield from self.check_same_type("input_tensor", "output_tensor")
         if self.input_tensor.dimension_count != 4:
             yield self.violation("four_dimensions", f"InputTensor has sizes {self.input_tensor.sizes}")
             return
@@ -333,7 +333,7 @@ class SpaceToDepth(LayoutDesc):
         if b < 1 or h % b or w % b:
             yield self.violation("blocks_are_whole", f"BlockSize is {b}; InputTensor has sizes {(n, c, h, w)}")
             return
-        yield from self.expected_sizes("output_tensor", (n, c * b * b, h // b, w // b))
+        yield from self.check_sizes("output_tensor", (n, c * b * b, h // b, w // b))
 
     def evaluate(self, input_tensor: Array) -> tuple[Array]:
         """Output depth (y b + x) C + c is the input's channel c at row y and column x of each block."""
@@ -362,7 +362,7 @@ class Slice(LayoutDesc):
         object.__setattr__(self, "dimension_count", len(self.offsets))
 
     def constraints(self) -> Iterator[Violation]:
-        yield from self.same_type("input_tensor", "output_tensor")
+        yield from self.check_same_type("input_tensor", "output_tensor")
         if len({len(self.input_tensor.sizes), len(self.offsets), len(self.sizes), len(self.strides)}) > 1:
             yield self.violation(
                 "arrays_have_dimension_count", f"{self.dimension_count} values for {self.input_tensor}"
@@ -377,7 +377,7 @@ class Slice(LayoutDesc):
             yield self.violation("strides_positive", f"the strides are {self.strides}")
             return
         windows = zip(self.sizes, self.strides, strict=True)
-        yield from self.expected_sizes("output_tensor", tuple(-(-size // stride) for size, stride in windows))
+        yield from self.check_sizes("output_tensor", tuple(-(-size // stride) for size, stride in windows))
 
     def evaluate(self, input_tensor: Array) -> tuple[Array]:
         """Every stride-th element of the window."""
@@ -399,13 +399,13 @@ class ReverseSubsequences(LayoutDesc):
     axis: int
 
     def constraints(self) -> Iterator[Violation]:
-        yield from self.same_type("input_tensor", "output_tensor")
-        yield from self.same_sizes("input_tensor", "output_tensor")
-        yield from self.within(self.axis, self.input_tensor)
+        yield from self.check_same_type("input_tensor", "output_tensor")
+        yield from self.check_same_sizes("input_tensor", "output_tensor")
+        yield from self.check_within(self.axis, self.input_tensor)
         if self.sequence_lengths_tensor.data_type not in (DataType.UINT32, DataType.UINT64):
             yield self.violation("lengths_unsigned", "SequenceLengthsTensor must be UINT32 or UINT64")
         sizes = self.input_tensor.sizes
-        yield from self.expected_sizes("sequence_lengths_tensor", (*sizes[: self.axis], 1, *sizes[self.axis + 1 :]))
+        yield from self.check_sizes("sequence_lengths_tensor", (*sizes[: self.axis], 1, *sizes[self.axis + 1 :]))
 
     def evaluate(self, input_tensor: Array, sequence_lengths_tensor: Array) -> tuple[Array]:
         """Element t becomes element length - 1 - t where t is below the sequence's length."""

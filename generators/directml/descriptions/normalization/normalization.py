@@ -20,7 +20,7 @@ from epcheck.generators.directml.tensor import TensorDesc
 class _Normalization(OperatorDesc):
     """What the evaluation of every description here shares."""
 
-    def _wide(self, *arrays: Array | None) -> tuple[Array | None, ...]:
+    def _widen_operands(self, *arrays: Array | None) -> tuple[Array | None, ...]:
         return tuple(None if array is None else array.astype(np.float64) for array in arrays)
 
     def _finish(self, y: Array, activation: OneTensor | None, target: TensorDesc) -> tuple[Array]:

@@ -44,7 +44,7 @@ def _one_element(desc: OperatorDesc, name: str) -> Iterator[Violation]:
         )
 
 
-def _quantised(real: Array, zero_point: Array | None, output: TensorDesc) -> Array:
+def _quantise(real: Array, zero_point: Array | None, output: TensorDesc) -> Array:
     info = np.iinfo(output.data_type.dtype)
     zero = 0 if zero_point is None else zero_point.astype(np.float64)
     return np.clip(np.rint(real) + zero, info.min, info.max).astype(info.dtype)
@@ -77,7 +77,7 @@ class ElementWiseQuantizeLinear(OperatorDesc):
         self.require_defined()
         self.require_arrays(input_tensor=input_tensor, scale_tensor=scale_tensor, zero_point_tensor=zero_point_tensor)
         real = input_tensor.astype(np.float64) / scale_tensor.astype(np.float64)
-        return (_quantised(real, zero_point_tensor, self.output_tensor),)
+        return (_quantise(real, zero_point_tensor, self.output_tensor),)
 
 
 @dataclass(frozen=True)
@@ -145,9 +145,7 @@ class ElementWiseQuantizedLinearAdd(OperatorDesc):
         self.require_defined()
         real = _real(a_tensor, a_scale_tensor, a_zero_point_tensor)
         real = real + _real(b_tensor, b_scale_tensor, b_zero_point_tensor)
-        return (
-            _quantised(real / output_scale_tensor.astype(np.float64), output_zero_point_tensor, self.output_tensor),
-        )
+        return (_quantise(real / output_scale_tensor.astype(np.float64), output_zero_point_tensor, self.output_tensor),)
 
 
 @dataclass(frozen=True)
@@ -248,7 +246,7 @@ class Quantize(_Blocked):
     def evaluate(self, input_tensor: Array, *quantization_tensors: Array) -> tuple[Array]:
         """In float64; ties to even."""
         scale, zero_point = self._parameters(quantization_tensors)
-        return (_quantised(input_tensor.astype(np.float64) / scale, zero_point, self.output_tensor),)
+        return (_quantise(input_tensor.astype(np.float64) / scale, zero_point, self.output_tensor),)
 
 
 @dataclass(frozen=True)

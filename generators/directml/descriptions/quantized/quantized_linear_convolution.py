@@ -233,7 +233,7 @@ class QuantizedLinearConvolution(OperatorDesc):
             raise ValueError(f"{self.NAME}: OutputScaleTensor is 0")
 
         rank = self.input_tensor.dimension_count
-        total = _convolved(self, image - input_zero, filters - _along(0, rank, filter_zero))
+        total = _convolve(self, image - input_zero, filters - _along(0, rank, filter_zero))
         total += _along(1, rank, bias.ravel())
         real = total * _along(1, rank, input_scale * filter_scale)
         quantised = np.rint(real / output_scale) + output_zero
@@ -264,7 +264,7 @@ def _pad(inputs: Array, start: tuple[int, ...], end: tuple[int, ...]) -> Array:
     return padded
 
 
-def _convolved(desc: QuantizedLinearConvolution, inputs: Array, filters: Array) -> Array:
+def _convolve(desc: QuantizedLinearConvolution, inputs: Array, filters: Array) -> Array:
     """The convolution of float64 arrays that hold integers; exact while sums stay below 2**53."""
     batch_count, channel_count, *_ = inputs.shape
     filter_count, filter_channel_count, *filter_sizes = filters.shape

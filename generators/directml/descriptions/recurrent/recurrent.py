@@ -13,8 +13,8 @@ from typing import ClassVar
 
 from epcheck.generators.array import Array
 from epcheck.generators.directml.constraint import Violation
-from epcheck.generators.directml.descriptions.elementwise.activation import FUSED, fused
-from epcheck.generators.directml.lowering import Lowering, padded
+from epcheck.generators.directml.descriptions.elementwise.activation import FUSED, make_fused
+from epcheck.generators.directml.lowering import Lowering, pad_rank
 from epcheck.generators.directml.operator_desc import OperatorDesc
 from epcheck.generators.directml.tensor import DataType, TensorDesc
 from epcheck.generators.node import Node
@@ -163,16 +163,16 @@ INPUTS = {"RNN": ("X", "W", "R", "B", "initial_h", "sequence_lens"),
 """ONNX's inputs in the order of the struct."""
 
 
-def lowered(node: Node, activations: Sequence[Activation]) -> Lowering | None:
+def lower_network(node: Node, activations: Sequence[Activation]) -> Lowering | None:
     """The node as DirectML sees it; None where nothing is executed and for Affine, which the DML EP has not."""
-    feeds = tuple(_padded(node.value(name)) for name in INPUTS[node.op_type])
+    feeds = tuple(_pad_rank(node.value(name)) for name in INPUTS[node.op_type])
     if any(activation.name not in FUSED for activation in activations) or any(
         f is not None and not f.size for f in feeds
     ):
         return None
     tensors = [None if feed is None else TensorDesc.of(feed) for feed in feeds]
     outputs = _outputs(node, DataType.of(node.array("X").dtype))
-    descs = tuple(fused(a.name, *a.parameters) for a in activations)
+    descs = tuple(make_fused(a.name, *a.parameters) for a in activations)
     direction = DIRECTIONS[node.text("direction", "forward")]
     if node.op_type == "RNN":
         return Lowering(Rnn(*tensors, *outputs, descs, direction), feeds)  # type: ignore[arg-type, call-arg]
@@ -184,12 +184,12 @@ def lowered(node: Node, activations: Sequence[Activation]) -> Lowering | None:
     return Lowering(Lstm(*tensors, *outputs, descs, direction, clip, *flags), feeds)  # type: ignore[arg-type, call-arg]
 
 
-def _padded(value: Array | None) -> Array | None:
+def _pad_rank(value: Array | None) -> Array | None:
     """Rank 4; sequence lengths are unsigned."""
     if value is None:
         return None
     unsigned = value.astype("uint32") if value.dtype.kind == "i" else value
-    return padded(unsigned)
+    return pad_rank(unsigned)
 
 
 def _outputs(node: Node, data_type: DataType) -> list[TensorDesc | None]:

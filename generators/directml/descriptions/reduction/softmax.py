@@ -44,7 +44,7 @@ class _Activation(OperatorDesc):
         if self.input_tensor != self.output_tensor:
             yield self.violation("same_tensor", "InputTensor and OutputTensor must have one data type and one size")
 
-    def _wide(self, input_tensor: Array) -> Array:
+    def _widen(self, input_tensor: Array) -> Array:
         self.require_defined()
         self.require_arrays(input_tensor=input_tensor)
         return input_tensor.astype(np.float64)
@@ -74,7 +74,7 @@ class ActivationSoftmax(_Activation):
 
     def evaluate(self, input_tensor: Array) -> tuple[Array]:
         """In float64, cast once."""
-        return self._cast(softmax(self._wide(input_tensor), (input_tensor.ndim - 1,)))
+        return self._cast(softmax(self._widen(input_tensor), (input_tensor.ndim - 1,)))
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class ActivationLogSoftmax(_Activation):
 
     def evaluate(self, input_tensor: Array) -> tuple[Array]:
         """In float64, cast once."""
-        return self._cast(log_softmax(self._wide(input_tensor), (input_tensor.ndim - 1,)))
+        return self._cast(log_softmax(self._widen(input_tensor), (input_tensor.ndim - 1,)))
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class ActivationHardmax(_Activation):
     NAME: ClassVar[str] = "DML_ACTIVATION_HARDMAX_OPERATOR_DESC"
 
     def evaluate(self, input_tensor: Array) -> tuple[Array]:
-        return self._cast(hardmax(self._wide(input_tensor), (input_tensor.ndim - 1,)))
+        return self._cast(hardmax(self._widen(input_tensor), (input_tensor.ndim - 1,)))
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class ActivationSoftmax1(_ActivationAlongAxes):
 
     def evaluate(self, input_tensor: Array) -> tuple[Array]:
         """In float64, cast once."""
-        return self._cast(softmax(self._wide(input_tensor), self.axes))
+        return self._cast(softmax(self._widen(input_tensor), self.axes))
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class ActivationLogSoftmax1(_ActivationAlongAxes):
 
     def evaluate(self, input_tensor: Array) -> tuple[Array]:
         """In float64, cast once."""
-        return self._cast(log_softmax(self._wide(input_tensor), self.axes))
+        return self._cast(log_softmax(self._widen(input_tensor), self.axes))
 
 
 @dataclass(frozen=True)
@@ -127,4 +127,4 @@ class ActivationHardmax1(_ActivationAlongAxes):
     NAME: ClassVar[str] = "DML_ACTIVATION_HARDMAX1_OPERATOR_DESC"
 
     def evaluate(self, input_tensor: Array) -> tuple[Array]:
-        return self._cast(hardmax(self._wide(input_tensor), self.axes))
+        return self._cast(hardmax(self._widen(input_tensor), self.axes))

@@ -12,7 +12,7 @@ import numpy as np
 from epcheck.generators.array import Array
 from epcheck.generators.directml.constraint import Violation
 from epcheck.generators.directml.enumerations import AxisDirection
-from epcheck.generators.directml.lowering import Lowering, missing, padded, padded_sizes
+from epcheck.generators.directml.lowering import Lowering, count_missing, pad_rank, padded_sizes
 from epcheck.generators.directml.operator_desc import OperatorDesc
 from epcheck.generators.directml.tensor import TensorDesc
 from epcheck.generators.oracle_math.coordinates import Axis
@@ -105,7 +105,7 @@ ROUNDING = {
 """nearest_mode -> the direction to round to, and what is added to the input's offset before: ceil(x - 0.5)."""
 
 
-def lowered(x: Array, axes: Sequence[Axis], mode: str, nearest_mode: str, antialias: bool) -> Lowering | None:
+def lower_resize(x: Array, axes: Sequence[Axis], mode: str, nearest_mode: str, antialias: bool) -> Lowering | None:
     """Resize as DirectML sees it: axes of length 1 before and after are left out, ranks below 4 are padded.
 
     None where nothing is executed, where more than 4 dimensions remain, and where a coordinate lies outside of the
@@ -115,12 +115,12 @@ def lowered(x: Array, axes: Sequence[Axis], mode: str, nearest_mode: str, antial
     rows = [_row(axis) for axis in kept]
     if any(axis.length == 0 or axis.resized == 0 for axis in axes) or None in rows or len(kept) > MOST_DIMENSIONS:
         return None
-    padding = missing(len(kept))
+    padding = count_missing(len(kept))
     direction, shift = ROUNDING[nearest_mode] if mode == "nearest" else (AxisDirection.DECREASING, 0.0)
     scales, inputs, outputs = zip(
         *([(1.0, 0.5, -0.5)] * padding + [row for row in rows if row is not None]), strict=True
     )
-    values = padded(x.reshape(tuple(axis.length for axis in kept)))
+    values = pad_rank(x.reshape(tuple(axis.length for axis in kept)))
     desc = Resample3(
         input_tensor=TensorDesc.of(values),
         output_tensor=TensorDesc.of(values, sizes=padded_sizes(tuple(axis.resized for axis in kept))),
@@ -156,10 +156,10 @@ def _row(axis: Axis) -> tuple[float, float, float] | None:
             return scale, 0.0, 0.0
         case "tf_half_pixel_for_nn":
             return scale, 0.0, -0.5
-    return _cropped(axis)
+    return _crop_axis(axis)
 
 
-def _cropped(axis: Axis) -> tuple[float, float, float] | None:
+def _crop_axis(axis: Axis) -> tuple[float, float, float] | None:
     last = axis.length - 1
     positions = [axis.original(position) for position in range(axis.resized)]
     if any(position < 0 or position > last for position in positions):

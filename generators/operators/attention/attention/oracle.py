@@ -33,7 +33,7 @@ def attention_truth(node: Node) -> Truth:
         projected = precision.add(projected, exact(bias))
     third = projected.value.shape[-1] // 3
     query, key, _ = node.integers("qkv_hidden_sizes", (third, third, third))
-    return _attended(
+    return _make_truth(
         node, precision, projected[..., :query], projected[..., query : query + key], projected[..., query + key :]
     )
 
@@ -50,12 +50,12 @@ def quantized_truth(node: Node) -> Truth:
     projected = precision.dot(*dequantized)
     projected = precision.add(projected, exact(node.array("bias")))
     third = projected.value.shape[-1] // 3
-    return _attended(
+    return _make_truth(
         node, precision, projected[..., :third], projected[..., third : 2 * third], projected[..., 2 * third :]
     )
 
 
-def _attended(node: Node, precision: Precision, query: Estimate, key: Estimate, value: Estimate) -> Truth:
+def _make_truth(node: Node, precision: Precision, query: Estimate, key: Estimate, value: Estimate) -> Truth:
     heads = node.integer("num_heads", 1)
     query, key, value = (split_heads(part, heads) for part in (query, key, value))
     past = node.value("past")
@@ -104,7 +104,7 @@ def _attend(
     if (added := node.value("attention_bias")) is not None:
         bias = exact(added)
     if mask is not None:
-        filtered = _filtered(mask, query.value.shape[0], query.value.shape[2], key.value.shape[2])
+        filtered = _filter_keys(mask, query.value.shape[0], query.value.shape[2], key.value.shape[2])
         bias = precision.add(bias, exact(np.where(filtered, node.number("mask_filter_value", MASK_FILTER_VALUE), 0.0)))
     if node.integer("unidirectional", 0):
         bias = Estimate(np.where(_future(query, key), -np.inf, bias.value), bias.error)
@@ -118,7 +118,7 @@ def _future(query: Estimate, key: Estimate) -> Array:
     return np.asarray(np.arange(total) > np.arange(total - sequence, total)[:, None])
 
 
-def _filtered(mask: Array, batch: int, sequence: int, total: int) -> Array:
+def _filter_keys(mask: Array, batch: int, sequence: int, total: int) -> Array:
     """bool [B, 1, S or 1, T]: the keys that the mask filters."""
     keys = np.arange(total)
     if mask.ndim == 1:

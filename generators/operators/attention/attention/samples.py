@@ -27,7 +27,7 @@ class AttentionSample(Sample):
     """What varies; B = batch, S = sequence, L = kv_sequence, N = heads, H = head, T = past + L.
 
     kv_sequence: None is `sequence`. value_head: None is `head`. layout: of MultiHeadAttention's query, key and value,
-    see `_projected`. mask: see `_mask`. past: None leaves past and present out. attention_bias: its first two
+    see `_draw_projections`. mask: see `_mask`. past: None leaves past and present out. attention_bias: its first two
     dimensions, 1 broadcasts. attributes: those beyond num_heads. per_column, zero_points: of QAttention.
     """
 
@@ -85,7 +85,7 @@ def _common() -> Iterator[AttentionSample]:
     yield AttentionSample(name="past_mask_raw_2d", past=3, mask="raw_2d")
 
 
-def _biased() -> Iterator[AttentionSample]:
+def _list_biased() -> Iterator[AttentionSample]:
     for batch, heads in ((True, True), (False, True), (True, False), (False, False)):
         name = f"attention_bias_{'b' if batch else '1'}_{'n' if heads else '1'}"
         yield AttentionSample(name=name, attention_bias=(batch, heads), every_dtype=batch and heads)
@@ -96,7 +96,7 @@ def _biased() -> Iterator[AttentionSample]:
 
 def attention_samples() -> Iterator[AttentionSample]:
     yield from _common()
-    yield from _biased()
+    yield from _list_biased()
     yield AttentionSample(name="mask_end_start", mask="end_start", sequence=6)
     yield AttentionSample(name="mask_raw_4d", mask="raw_4d", sequence=4)
     yield AttentionSample(name="bias_absent_mask_lengths", bias=False, mask="lengths", sequence=5)
@@ -117,7 +117,7 @@ def quantized_samples() -> Iterator[AttentionSample]:
 
 def multi_head_samples() -> Iterator[AttentionSample]:
     yield from _common()
-    yield from _biased()
+    yield from _list_biased()
     for layout in ("packed_kv", "packed_qkv", "cross_4d"):
         yield AttentionSample(name=layout, layout=layout, bias=False, every_dtype=True)
         yield AttentionSample(name=f"{layout}_mask_raw_2d", layout=layout, bias=False, mask="raw_2d", sequence=5)
@@ -179,7 +179,7 @@ def _attributes(sample: AttentionSample) -> dict[str, Attribute]:
     return attributes
 
 
-def _trimmed(operands: list[Operand | None]) -> tuple[Operand | None, ...]:
+def _trim_operands(operands: list[Operand | None]) -> tuple[Operand | None, ...]:
     while operands[-1] is None:
         operands.pop()
     return tuple(operands)
@@ -216,7 +216,7 @@ def attention_node(sample: AttentionSample, context: CaseContext) -> Node:
         _attention_bias(sample, context),
     ]
     outputs = ("output",) if sample.past is None else ("output", "present")
-    return Node("Attention", DOMAIN, 1, _trimmed(operands), outputs, _attributes(sample))
+    return Node("Attention", DOMAIN, 1, _trim_operands(operands), outputs, _attributes(sample))
 
 
 def quantized_node(sample: AttentionSample, context: CaseContext) -> Node:
@@ -242,7 +242,7 @@ def quantized_node(sample: AttentionSample, context: CaseContext) -> Node:
         _past(sample, context),
     ]
     outputs = ("output",) if sample.past is None else ("output", "present")
-    return Node("QAttention", DOMAIN, 1, _trimmed(operands), outputs, _attributes(sample))
+    return Node("QAttention", DOMAIN, 1, _trim_operands(operands), outputs, _attributes(sample))
 
 
 def _integers(context: CaseContext, dtype: np.dtype[Any], shape: tuple[int, ...], zero_point: bool) -> Array:
@@ -258,8 +258,8 @@ def _zero_point(context: CaseContext, dtype: np.dtype[Any], shape: tuple[int, ..
 
 
 def multi_head_node(sample: AttentionSample, context: CaseContext) -> Node:
-    """query, key, value: `_projected`; bias [2 N H + N H']; key_padding_mask: `_mask`; attention_bias [B or 1, N or 1,
-    S, T]; past_key [B, N, P, H], past_value [B, N, P, H']."""
+    """query, key, value: `_draw_projections`; bias [2 N H + N H']; key_padding_mask: `_mask`; attention_bias
+    [B or 1, N or 1, S, T]; past_key [B, N, P, H], past_value [B, N, P, H']."""
     dtype, value_head = context.dtype, sample.value_head or sample.head
     width = sample.heads * (2 * sample.head + value_head)
     past = [
@@ -269,7 +269,7 @@ def multi_head_node(sample: AttentionSample, context: CaseContext) -> Node:
         for name, h in (("past_key", sample.head), ("past_value", value_head))
     ]
     operands = [
-        *_projected(sample, context),
+        *_draw_projections(sample, context),
         Operand("bias", _normal(context, dtype, (width,), 0.5), parameter=True) if sample.bias else None,
         Operand("key_padding_mask", _mask(sample, context.rng)) if sample.mask else None,
         _attention_bias(sample, context),
@@ -277,10 +277,12 @@ def multi_head_node(sample: AttentionSample, context: CaseContext) -> Node:
     ]
     outputs = ("output",) if sample.past is None else ("output", "present_key", "present_value")
     attributes = {name: value for name, value in _attributes(sample).items() if name != "qkv_hidden_sizes"}
-    return Node("MultiHeadAttention", DOMAIN, 1, _trimmed(operands), outputs, attributes)
+    return Node("MultiHeadAttention", DOMAIN, 1, _trim_operands(operands), outputs, attributes)
 
 
-def _projected(sample: AttentionSample, context: CaseContext) -> tuple[Operand | None, Operand | None, Operand | None]:
+def _draw_projections(
+    sample: AttentionSample, context: CaseContext
+) -> tuple[Operand | None, Operand | None, Operand | None]:
     """separate: query [B, S, N H], key [B, L, N H], value [B, L, N H']. packed_kv: key [B, L, N, 2, H], no value.
     packed_qkv: query [B, S, N, 3, H] alone. cross_4d: key and value [B, N, L, H], past ones in their place."""
     batch, heads, head = sample.batch, sample.heads, sample.head

@@ -67,10 +67,10 @@ class QuantizationOperator(Operator[S]):
         full = "x" if self.name == "QuantizeLinear" else "scale"
         types = {"x": signature.inputs[0], "scale": signature.inputs[1], "y": signature.outputs[0]}
         other = types["y" if full == "x" else "scale"]
-        yield from product(self._allowed(types["x"], since_version), self._allowed(other, since_version))
+        yield from product(self._list_allowed(types["x"], since_version), self._list_allowed(other, since_version))
         yield from () if self.domain else float8.pairs(self.name, since_version)
 
-    def _allowed(self, type_string: str, since_version: int) -> tuple[str, ...]:
+    def _list_allowed(self, type_string: str, since_version: int) -> tuple[str, ...]:
         single = schema.element_name(type_string)
         few_bits = () if self.domain else self._few_bits(type_string, since_version)
         return (single,) if single else (*schema.dtypes(self.name, since_version, type_string, self.domain), *few_bits)

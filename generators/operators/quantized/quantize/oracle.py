@@ -82,7 +82,7 @@ def truth_of_quantize(node: Node) -> Truth:
     precision = quantization.unit(scale.dtype if scale.dtype.kind == "f" else np.dtype(np.float32))
     error = np.minimum(abs(real), 2.0**60) * (DIVISION_ROUNDINGS + conversion) * precision
     error = np.where(quantization.is_power_of_two(each) & ~conversion, -1.0, error)
-    return Outputs((quantization.quantised("y", real, zero, dtype, error),))
+    return Outputs((quantization.quantise("y", real, zero, dtype, error),))
 
 
 def truth_of_dequantize(node: Node) -> Truth:
@@ -99,5 +99,5 @@ def truth_of_dequantize(node: Node) -> Truth:
     fits = bool((abs(difference) <= 2.0 ** (np.finfo(dtype).nmant + 1)).all())
     roundings = 1 + (not fits) + (scale.dtype.itemsize > dtype.itemsize)
     citation = bounds.D3D.add_remark("a product within 1 ULP, and 1 for each factor that the output's type rounds")
-    result: Output = bounds.rounded("y", np.asarray(exact), dtype, bounds.ulp(roundings, (citation,), dtype))
+    result: Output = bounds.round_output("y", np.asarray(exact), dtype, bounds.ulp(roundings, (citation,), dtype))
     return Outputs((result,))

@@ -44,9 +44,9 @@ class QuantizationSample(Sample):
     @property
     def needs(self) -> frozenset[str]:
         """The attributes that the operator must have for the sample to be expressible."""
-        blocked = isinstance(self.scale, tuple) and len(self.scale) > 1
-        per_axis = isinstance(self.scale, tuple) and not blocked
-        implied = ("block_size",) * blocked + ("axis",) * per_axis
+        make_blocked = isinstance(self.scale, tuple) and len(self.scale) > 1
+        per_axis = isinstance(self.scale, tuple) and not make_blocked
+        implied = ("block_size",) * make_blocked + ("axis",) * per_axis
         return frozenset([*(name for name, _ in self.attributes), *implied])
 
 
@@ -61,9 +61,9 @@ def samples() -> Iterator[QuantizationSample]:
     for name, scale in scales.items():
         yield QuantizationSample(name=f"scale_{name}", scale=scale, every_dtype=name == "large")
     yield from _per_axis()
-    yield from _blocked()
+    yield from _list_blocked()
     yield from _shapes()
-    yield from map(expect_refusal, _refused())
+    yield from map(expect_refusal, _list_refused())
 
 
 def _per_axis() -> Iterator[QuantizationSample]:
@@ -87,23 +87,23 @@ def _per_axis() -> Iterator[QuantizationSample]:
         )
 
 
-def _blocked() -> Iterator[QuantizationSample]:
-    def blocked(name: str, x: tuple[int, ...], scale: tuple[int, ...], axis: int, size: int) -> QuantizationSample:
+def _list_blocked() -> Iterator[QuantizationSample]:
+    def make_blocked(name: str, x: tuple[int, ...], scale: tuple[int, ...], axis: int, size: int) -> QuantizationSample:
         attributes: tuple[tuple[str, Attribute], ...] = (("axis", axis), ("block_size", size))
         return QuantizationSample(name=f"blocked_{name}", x=x, scale=scale, attributes=attributes)
 
-    yield replace(blocked("2_of_6", (4, 6), (4, 3), 1, 2), every_dtype=True, core=True, int32=True)
-    yield replace(blocked("3_of_6_axis_0", (6, 4), (2, 4), 0, 3), every_dtype=True)
-    yield blocked("3_of_6_axis_minus_1", (4, 6), (4, 2), -1, 3)
-    yield blocked("1_of_6", (4, 6), (4, 6), 1, 1)
-    yield blocked("6_of_6", (4, 6), (4, 1), 1, 6)
-    yield blocked("4_of_6", (4, 6), (4, 2), 1, 4)
-    yield blocked("4_of_9_axis_0", (9, 2), (3, 2), 0, 4)
-    yield blocked("middle_axis", (2, 6, 3), (2, 2, 3), 1, 3)
-    yield replace(blocked("rank_4", (2, 3, 4, 2), (2, 3, 2, 2), 2, 2), rank=4)
-    yield blocked("rank_1", (64,), (4,), 0, 16)
-    yield blocked("32_of_1024", (2, 1024), (2, 32), 1, 32)
-    yield replace(blocked("zero_point_omitted", (4, 6), (4, 3), 1, 2), zero_point=None)
+    yield replace(make_blocked("2_of_6", (4, 6), (4, 3), 1, 2), every_dtype=True, core=True, int32=True)
+    yield replace(make_blocked("3_of_6_axis_0", (6, 4), (2, 4), 0, 3), every_dtype=True)
+    yield make_blocked("3_of_6_axis_minus_1", (4, 6), (4, 2), -1, 3)
+    yield make_blocked("1_of_6", (4, 6), (4, 6), 1, 1)
+    yield make_blocked("6_of_6", (4, 6), (4, 1), 1, 6)
+    yield make_blocked("4_of_6", (4, 6), (4, 2), 1, 4)
+    yield make_blocked("4_of_9_axis_0", (9, 2), (3, 2), 0, 4)
+    yield make_blocked("middle_axis", (2, 6, 3), (2, 2, 3), 1, 3)
+    yield replace(make_blocked("rank_4", (2, 3, 4, 2), (2, 3, 2, 2), 2, 2), rank=4)
+    yield make_blocked("rank_1", (64,), (4,), 0, 16)
+    yield make_blocked("32_of_1024", (2, 1024), (2, 32), 1, 32)
+    yield replace(make_blocked("zero_point_omitted", (4, 6), (4, 3), 1, 2), zero_point=None)
 
 
 def _shapes() -> Iterator[QuantizationSample]:
@@ -116,7 +116,7 @@ def _shapes() -> Iterator[QuantizationSample]:
         yield QuantizationSample(name=f"length_{length}", x=(length,))
 
 
-def _refused() -> Iterator[QuantizationSample]:
+def _list_refused() -> Iterator[QuantizationSample]:
     axis_1: tuple[tuple[str, Attribute], ...] = (("axis", 1),)
     block: tuple[tuple[str, Attribute], ...] = (("axis", 1), ("block_size", 2))
     yield QuantizationSample(name="scales_of_wrong_length", x=(3, 4), scale=(3,), attributes=axis_1)
@@ -198,7 +198,7 @@ class Family:
         last = "precision" if self.quantizes else "output_dtype"
         return last in self.attributes(since_version)
 
-    def established(self) -> int:
+    def find_established(self) -> int:
         """The newest version that providers' tables have; it is tried in every binding."""
         return max(v for v in schema.since_versions(self.name, self.domain) if not self.is_newer(v))
 
@@ -211,7 +211,7 @@ class Family:
             return (graph.INITIALIZER,) if sample.core or (first and sample.every_dtype) else ()
         if not first:
             return (graph.INITIALIZER,) if sample.every_dtype else ()
-        if since_version != self.established() or self.domain:
+        if since_version != self.find_established() or self.domain:
             return (graph.INITIALIZER,)
         every = tuple(graph.BINDINGS) if sample.every_dtype else (graph.INITIALIZER, graph.RUNTIME)
         return every if sample.x else tuple(v for v in every if v != graph.SYMBOLIC)

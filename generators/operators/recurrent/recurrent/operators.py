@@ -19,7 +19,7 @@ from epcheck.generators.declaration.interaction import Interaction, Random
 from epcheck.generators.declaration.optional_io import OptionalIO, each_alone
 from epcheck.generators.declaration.parameter_space import ParameterSpace, Parts, Values
 from epcheck.generators.declaration.undefined_sample import LENGTH, Answer, UndefinedSample, UndefinedSamples
-from epcheck.generators.directml.descriptions.recurrent.recurrent import lowered
+from epcheck.generators.directml.descriptions.recurrent.recurrent import lower_network
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.node import Attribute, Node
 from epcheck.generators.operator import Operator, declare
@@ -46,7 +46,7 @@ def lower(cell: Cell, node: Node) -> Lowering | None:
         return None
     count = 2 * len(cell.activations)
     activations = read_activations(node, cell)[:count]
-    return lowered(node, activations)
+    return lower_network(node, activations)
 
 
 def _operator(cell: Cell) -> Operator[RecurrentSample]:

@@ -17,7 +17,7 @@ from epcheck.generators.array import Array
 from epcheck.generators.bounds.running_error import Approximate, Terms, dot, output, product, term, total, unit_of
 from epcheck.generators.node import Node
 from epcheck.generators.operators.recurrent.recurrent.samples import CELLS, RECURRENT, Cell
-from epcheck.generators.oracle_math.activations import Activation, consumed
+from epcheck.generators.oracle_math.activations import Activation, consume
 from epcheck.generators.truth import Outputs, Refusal, Truth
 
 
@@ -40,9 +40,9 @@ class _Direction:
 
     def gate(self, *terms: Terms) -> Approximate:
         """The input of an activation: the sum of its terms, clipped."""
-        return self.clipped(total(self.unit, *terms))
+        return self.limit(total(self.unit, *terms))
 
-    def clipped(self, x: Approximate) -> Approximate:
+    def limit(self, x: Approximate) -> Approximate:
         """Clipping moves no two values apart, so the error stays."""
         return replace(x, value=np.clip(x.value, -self.clip, self.clip))
 
@@ -94,7 +94,7 @@ def _lstm(d: _Direction, x: Approximate, state: State) -> State:
     candidate = g(d.gate(*d.sums(3, x, h)), d.unit)
     cell = total(d.unit, product(forget, c), product(i, candidate))
     o = f(d.gate(*d.sums(1, x, h), *peephole(1, cell)), d.unit)
-    return total(d.unit, product(o, activation(d.clipped(cell), d.unit))), cell
+    return total(d.unit, product(o, activation(d.limit(cell), d.unit))), cell
 
 
 STEPS: dict[str, Callable[[_Direction, Approximate, State], State]] = {"RNN": _rnn, "GRU": _gru, "LSTM": _lstm}
@@ -110,18 +110,18 @@ def truth(node: Node) -> Truth:
     steps = np.swapaxes(x, 0, 1) if layout else x
     with np.errstate(all="ignore"):
         runs = [_run(node, cell, index, np.asarray(steps, np.float64)) for index in range(node.array("W").shape[0])]
-    y, h, c = (_stacked([run[part] for run in runs], axis) for part, axis in ((0, 1), (1, 0), (2, 0)))
+    y, h, c = (_stack([run[part] for run in runs], axis) for part, axis in ((0, 1), (1, 0), (2, 0)))
     if layout:
-        y, h, c = _moved(y, 2, 0), _moved(h, 1, 0), _moved(c, 1, 0)
+        y, h, c = _move_axis(y, 2, 0), _move_axis(h, 1, 0), _move_axis(c, 1, 0)
     found = {"Y": y, "Y_h": h, "Y_c": c}
     return Outputs(tuple(output(name, found[name], x.dtype) for name in node.results))
 
 
-def _stacked(parts: list[Approximate], axis: int) -> Approximate:
+def _stack(parts: list[Approximate], axis: int) -> Approximate:
     return Approximate(np.stack([p.value for p in parts], axis), np.stack([p.error for p in parts], axis))
 
 
-def _moved(state: Approximate, source: int, target: int) -> Approximate:
+def _move_axis(state: Approximate, source: int, target: int) -> Approximate:
     return Approximate(np.moveaxis(state.value, source, target), np.moveaxis(state.error, source, target))
 
 
@@ -144,7 +144,7 @@ def _run(node: Node, cell: Cell, index: int, steps: Array) -> tuple[Approximate,
         state = h.where(active, state[0]), c.where(active, state[1])
         rows[t] = h.where(active, Approximate(np.zeros_like(h.value), np.full_like(h.value, np.inf)))
     empty = Approximate.exact(np.zeros((0, batch, hidden)))
-    return (_stacked(rows, 0) if rows else empty), *state
+    return (_stack(rows, 0) if rows else empty), *state
 
 
 def _initial(node: Node, name: str, index: int, batch: int, hidden: int) -> Approximate:
@@ -183,7 +183,7 @@ def _names(node: Node, cell: Cell) -> tuple[str, ...]:
 
 def read_activations(node: Node, cell: Cell) -> list[Activation]:
     alphas, betas = (node.attributes.get(f"activation_{which}", ()) for which in ("alpha", "beta"))
-    return consumed(_names(node, cell), tuple(alphas), tuple(betas))  # type: ignore[arg-type]
+    return consume(_names(node, cell), tuple(alphas), tuple(betas))  # type: ignore[arg-type]
 
 
 def find_broken_rule(node: Node, cell: Cell) -> str | None:

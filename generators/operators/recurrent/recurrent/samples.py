@@ -75,7 +75,7 @@ def samples(cell: Cell) -> Iterator[RecurrentSample]:
     yield from _flags(cell)
     yield from _sizes()
     yield from _values(cell)
-    yield from map(expect_refusal, _refused(cell))
+    yield from map(expect_refusal, _list_refused(cell))
 
 
 def _directions(cell: Cell) -> Iterator[RecurrentSample]:
@@ -239,7 +239,7 @@ def _values(cell: Cell) -> Iterator[RecurrentSample]:
                           outputs=cell.outputs[1:])  # fmt: skip
 
 
-def _refused(cell: Cell) -> Iterator[RecurrentSample]:
+def _list_refused(cell: Cell) -> Iterator[RecurrentSample]:
     for broken in ("x_rank_2", "w_input_size", "w_directions", "r_hidden_size", "b_length", "initial_h_batch",
                    "sequence_lens_count"):  # fmt: skip
         inputs = {"b_length": ("B",), "initial_h_batch": ("initial_h",), "sequence_lens_count": ("sequence_lens",)}

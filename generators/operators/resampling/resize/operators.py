@@ -19,7 +19,7 @@ from epcheck.generators import schema
 from epcheck.generators.array import Array
 from epcheck.generators.declaration.interaction import Interaction, Literal, Random, int64s
 from epcheck.generators.declaration.parameter_space import ParameterSpace, Parts, Values
-from epcheck.generators.directml.descriptions.resampling.resample import lowered
+from epcheck.generators.directml.descriptions.resampling.resample import lower_resize
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.node import Attribute, Node
 from epcheck.generators.operator import Operator, declare
@@ -45,7 +45,7 @@ def lower(node: Node) -> Lowering | None:
     plan = make_plan(node)
     if isinstance(plan, str) or plan.mode == "cubic" or plan.exclude_outside or plan.extrapolation:
         return None
-    return lowered(node.array("X"), plan.axes, plan.mode, plan.nearest_mode, plan.antialias)
+    return lower_resize(node.array("X"), plan.axes, plan.mode, plan.nearest_mode, plan.antialias)
 
 
 class _Resize(Operator[ResizeSample]):
@@ -115,18 +115,18 @@ def _make_parts(values: Values, rng: np.random.Generator) -> Parts:
         attributes["axes"] = axes
     if target in ("not_larger", "not_smaller"):
         attributes["keep_aspect_ratio_policy"] = target
-    scales = np.array(_by_axes(axes, FACTORS[target], (1.0, 1.0)), np.float32) if target in FACTORS else None
-    sizes = np.array(_by_axes(axes, LENGTHS[target], x.shape[:2]), np.int64) if target in LENGTHS else None
+    scales = np.array(_order(axes, FACTORS[target], (1.0, 1.0)), np.float32) if target in FACTORS else None
+    sizes = np.array(_order(axes, LENGTHS[target], x.shape[:2]), np.int64) if target in LENGTHS else None
     region: Array | None = None
     if transform == CROP:
-        starts, ends = (_by_axes(axes, REGION[i], (float(i),) * 2) for i in (0, 1))
+        starts, ends = (_order(axes, REGION[i], (float(i),) * 2) for i in (0, 1))
         region = np.array((*starts, *ends), np.float32)
         attributes["extrapolation_value"] = 2.5
     inputs = (x, region, scales) if sizes is None else (x, region, scales, sizes)
     return Parts(inputs, attributes, (1, 2, 3))
 
 
-def _by_axes(axes: tuple[int, ...] | None, pair: tuple[float, float], others: tuple[float, ...]) -> tuple[float, ...]:
+def _order(axes: tuple[int, ...] | None, pair: tuple[float, float], others: tuple[float, ...]) -> tuple[float, ...]:
     """The numbers of height and width in the order of the axes; of all axes where none are chosen."""
     if axes is None:
         return (*others, *pair)

@@ -60,7 +60,7 @@ def make_plan(node: Node) -> Plan | str:
         return f"axes {chosen} must be within [{-x.ndim}, {x.ndim - 1}]"
     chosen = tuple(axis % x.ndim for axis in chosen)
     lengths = tuple(x.shape[axis] for axis in chosen)
-    resized = _resized(node, lengths)
+    resized = _resize_axes(node, lengths)
     if isinstance(resized, str):
         return resized
     roi = node.value("roi")
@@ -83,7 +83,7 @@ def make_plan(node: Node) -> Plan | str:
     )
 
 
-def _resized(node: Node, lengths: tuple[int, ...]) -> list[tuple[int, Fraction]] | str:
+def _resize_axes(node: Node, lengths: tuple[int, ...]) -> list[tuple[int, Fraction]] | str:
     """(output size, scale) of each chosen axis, or the rule that is broken."""
     scales, sizes = (None if v is None or v.size == 0 else v for v in (_scales(node), node.value("sizes")))
     if (scales is None) == (sizes is None):
@@ -91,7 +91,7 @@ def _resized(node: Node, lengths: tuple[int, ...]) -> list[tuple[int, Fraction]]
     if sizes is not None:
         if len(sizes) != len(lengths):
             return f"sizes must have {len(lengths)} elements, not {len(sizes)}"
-        return _fitted(node.text("keep_aspect_ratio_policy", "stretch"), lengths, tuple(map(int, sizes)))
+        return _fit_policy(node.text("keep_aspect_ratio_policy", "stretch"), lengths, tuple(map(int, sizes)))
     assert scales is not None
     if len(scales) != len(lengths):
         return f"scales must have {len(lengths)} elements, not {len(scales)}"
@@ -107,7 +107,7 @@ def _scales(node: Node) -> Array | None:
     return node.value("scales") if scales is None else np.array(scales, np.float32)
 
 
-def _fitted(policy: str, lengths: tuple[int, ...], sizes: tuple[int, ...]) -> list[tuple[int, Fraction]] | str:
+def _fit_policy(policy: str, lengths: tuple[int, ...], sizes: tuple[int, ...]) -> list[tuple[int, Fraction]] | str:
     """keep_aspect_ratio_policy: one scale for all axes, the least or the greatest; half-way sizes are rounded up."""
     scales = [Fraction(size, length) if length else Fraction(1) for size, length in zip(sizes, lengths, strict=True)]
     if policy == "stretch":
@@ -123,14 +123,14 @@ def truth(node: Node) -> Truth:
         return Refusal(plan)
     x = node.array("X")
     if plan.mode == "nearest" or not np.prod(plan.shape):
-        return Outputs((Output("Y", _extrapolated(plan, _nearest_of(plan, x), x.dtype), Exact()),))
+        return Outputs((Output("Y", _extrapolate(plan, _take_nearest(plan, x), x.dtype), Exact()),))
     unit = unit_of(x.dtype) if x.dtype.kind == "f" else 2.0**-24
     kernel = LINEAR if plan.mode == "linear" else cubic(plan.cubic_a)
     found = Approximate.exact(x)
     for index, axis in enumerate(plan.axes):
         if not axis.is_identity:
             found = along(index, _weights(plan, axis, kernel, unit), found, unit)
-    found = Approximate(_extrapolated(plan, found.value, np.dtype(np.float64)), found.error)
+    found = Approximate(_extrapolate(plan, found.value, np.dtype(np.float64)), found.error)
     if x.dtype.kind == "f":
         return Outputs((output("Y", found, x.dtype),))
     whole = np.rint(found.value)
@@ -144,16 +144,16 @@ def _weights(plan: Plan, axis: Axis, kernel: Kernel, unit: float) -> Weights:
     return weights(kernel, at, axis.length, unit, shrink=shrink, exclude_outside=plan.exclude_outside)
 
 
-def _nearest_of(plan: Plan, x: Array) -> Array:
+def _take_nearest(plan: Plan, x: Array) -> Array:
     for index, axis in enumerate(plan.axes):
         if axis.is_identity or not axis.length:
             continue
-        nearest = [axis.nearest(position, plan.nearest_mode) for position in range(axis.resized)]
+        nearest = [axis.find_nearest(position, plan.nearest_mode) for position in range(axis.resized)]
         x = np.take(x, np.clip(np.array(nearest, np.int64), 0, axis.length - 1), axis=index)
     return x
 
 
-def _extrapolated(plan: Plan, values: Array, dtype: np.dtype[np.float64]) -> Array:
+def _extrapolate(plan: Plan, values: Array, dtype: np.dtype[np.float64]) -> Array:
     outside = np.zeros(plan.shape, bool)
     for index, axis in enumerate(plan.axes):
         if axis.transform == "tf_crop_and_resize":

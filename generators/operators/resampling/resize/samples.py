@@ -40,8 +40,8 @@ class ResizeSample(Sample):
 
 
 def resize_samples() -> Iterator[ResizeSample]:
-    yield from filter(_is_clear_sample, _nearest())
-    yield from _interpolated()
+    yield from filter(_is_clear_sample, _list_nearest())
+    yield from _list_interpolated()
     yield from _cubic()
     yield from _antialias()
     yield from _regions()
@@ -49,7 +49,7 @@ def resize_samples() -> Iterator[ResizeSample]:
     yield from _policies()
     yield from filter(_is_clear_sample, _shapes())
     yield from _dtypes()
-    yield from map(expect_refusal, _refused())
+    yield from map(expect_refusal, _list_refused())
 
 
 TARGETS: dict[str, dict[str, tuple[float, ...]]] = {
@@ -62,7 +62,7 @@ FRACTIONAL = (1.0, 1.0, 1.3, 0.6)
 """Output sizes 5.2 and 3.6."""
 
 
-def _nearest() -> Iterator[ResizeSample]:
+def _list_nearest() -> Iterator[ResizeSample]:
     for transform, mode, (target, members) in product(TRANSFORMS, NEAREST_MODES, TARGETS.items()):
         if transform not in ("tf_crop_and_resize", "tf_half_pixel_for_nn"):
             yield ResizeSample(
@@ -94,7 +94,7 @@ def _text(number: float) -> str:
     return f"{number:g}".replace(".", "_")
 
 
-def _interpolated() -> Iterator[ResizeSample]:
+def _list_interpolated() -> Iterator[ResizeSample]:
     for mode, transform, (target, members) in product(("linear", "cubic"), TRANSFORMS, TARGETS.items()):
         if transform not in ("tf_crop_and_resize", "tf_half_pixel_for_nn"):
             yield ResizeSample(
@@ -276,7 +276,7 @@ def _dtypes() -> Iterator[ResizeSample]:
             )
 
 
-def _refused() -> Iterator[ResizeSample]:
+def _list_refused() -> Iterator[ResizeSample]:
     yield ResizeSample(name="scales_and_sizes", scales=(1, 1, 2, 2), sizes=(1, 2, 8, 12))
     yield ResizeSample(name="neither_scales_nor_sizes")
     yield ResizeSample(name="three_scales", scales=(1, 2, 2))

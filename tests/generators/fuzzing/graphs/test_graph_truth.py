@@ -24,7 +24,7 @@ def step(op: str, version: int, inputs: dict[str, str], output: str, own: str = 
 
 
 def graph(steps: list[Step], outputs: list[str], **sources: Array) -> NodeGraph | Open:
-    return graph_truth.judged(steps, [Operand(name, value) for name, value in sources.items()], outputs)
+    return graph_truth.judge_graph(steps, [Operand(name, value) for name, value in sources.items()], outputs)
 
 
 def drawn(*args: object, **sources: Array) -> NodeGraph:

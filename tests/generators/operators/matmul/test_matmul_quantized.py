@@ -80,8 +80,8 @@ def test_a_fused_activation_is_the_one_of_its_onnx_page(
 
 
 def test_the_first_level_of_a_byte_is_in_its_lower_bits() -> None:
-    assert matmul_nbits.packed(np.array([[1, 2, 3]]), 4).tolist() == [[0x21, 0x03]]
-    assert matmul_nbits.unpacked(np.array([[0x21, 0x03]], np.uint8), 4, 3).tolist() == [[1, 2, 3]]
+    assert matmul_nbits.pack_levels(np.array([[1, 2, 3]]), 4).tolist() == [[0x21, 0x03]]
+    assert matmul_nbits.unpack_levels(np.array([[0x21, 0x03]], np.uint8), 4, 3).tolist() == [[1, 2, 3]]
 
 
 def test_matmulnbits_without_zero_points_subtracts_eight() -> None:
@@ -143,13 +143,13 @@ def test_qlinearconcat_requantises_each_input() -> None:
 
 
 def test_ties_go_to_even_before_the_zero_point_is_added() -> None:
-    output = quantization.quantised("y", np.array([0.5, 1.5, -2.5, 300.0]), 1, np.dtype(np.uint8), -1.0)
+    output = quantization.quantise("y", np.array([0.5, 1.5, -2.5, 300.0]), 1, np.dtype(np.uint8), -1.0)
     assert output.value.tolist() == [1, 3, 0, 255]
     assert isinstance(output.bound, OneStep)
     assert not output.bound.allowed.any()
 
 
 def test_a_step_beside_is_allowed_on_a_rounding_boundary_only() -> None:
-    output = quantization.quantised("y", np.array([0.5 + 1e-9, 0.6]), 0, np.dtype(np.uint8), 1e-7)
+    output = quantization.quantise("y", np.array([0.5 + 1e-9, 0.6]), 0, np.dtype(np.uint8), 1e-7)
     assert isinstance(output.bound, OneStep)
     assert output.bound.allowed.tolist() == [True, False]

@@ -12,7 +12,7 @@ from epcheck.generators.bounds.running_error import Approximate, dot, total, uni
 from epcheck.generators.directml.descriptions.recurrent.recurrent import Lstm, RecurrentNetworkDirection
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operators.recurrent.recurrent import oracle
-from epcheck.generators.oracle_math.activations import consumed
+from epcheck.generators.oracle_math.activations import consume
 from epcheck.generators.truth import Outputs, Ulp
 
 F32 = np.dtype(np.float32)
@@ -61,7 +61,7 @@ def test_lstm_by_hand(coupled: int) -> None:
 
 
 def test_only_functions_that_take_parameters_consume_them() -> None:
-    found = consumed(("HardSigmoid", "Tanh", "LeakyRelu"), (0.25,), (0.375,))
+    found = consume(("HardSigmoid", "Tanh", "LeakyRelu"), (0.25,), (0.375,))
     assert [activation.parameters for activation in found] == [(0.25, 0.375), (), (float(np.float32(0.01)),)]
 
 

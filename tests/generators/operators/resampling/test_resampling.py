@@ -61,7 +61,7 @@ def test_aspect_ratio_rounds_half_way_sizes_up(policy: str, shape: tuple[int, in
 def test_a_tie_goes_where_nearest_mode_says(mode: str, index: int) -> None:
     axis = Axis(length=2, resized=1, scale=Fraction(1, 2), transform="half_pixel", region=(0.0, 1.0))
     assert axis.original(0) == Fraction(1, 2)
-    assert axis.nearest(0, mode) == index
+    assert axis.find_nearest(0, mode) == index
 
 
 def test_no_valid_sample_of_mode_nearest_depends_on_the_rounding_of_a_coordinate() -> None:
@@ -69,7 +69,7 @@ def test_no_valid_sample_of_mode_nearest_depends_on_the_rounding_of_a_coordinate
 
 
 def test_reflection_of_the_page_of_grid_sample() -> None:
-    assert grid_sample._reflected(np.array([-3.5, 1.5, 0.5]), -1.0, 1.0).tolist() == [0.5, 0.5, 0.5]
+    assert grid_sample._reflect(np.array([-3.5, 1.5, 0.5]), -1.0, 1.0).tolist() == [0.5, 0.5, 0.5]
 
 
 @pytest.mark.parametrize(("align", "expected"), [(0, [0.5, 2.5, 2.0]), (1, [1.0, 2.5, 4.0])])

@@ -27,7 +27,9 @@ def always_circular(built: BuiltCase) -> Mapping[str, Array] | None:
     node = built.node
     try:
         return {
-            "present_cache": tensor_scatter.scattered(replace(node, attributes={**node.attributes, "mode": "circular"}))
+            "present_cache": tensor_scatter.scatter_update(
+                replace(node, attributes={**node.attributes, "mode": "circular"})
+            )
         }
     except RefusedError:
         return None
@@ -41,7 +43,7 @@ def clamped(built: BuiltCase) -> Mapping[str, Array] | None:
     cache, update, indices = (node.array(name) for name in ("past_cache", "update", "write_indices"))
     fitting = np.minimum(indices, cache.shape[2] - update.shape[2])
     operands = (*node.inputs[:2], replace(node.inputs[2], value=fitting))  # type: ignore[type-var]
-    return {"present_cache": tensor_scatter.scattered(replace(node, inputs=operands))}
+    return {"present_cache": tensor_scatter.scatter_update(replace(node, inputs=operands))}
 
 
 MUTANTS = [

@@ -32,7 +32,7 @@ from epcheck.generators.directml.descriptions.convolution_pooling.roi import (
     RoiAlign1,
     RoiPooling,
 )
-from epcheck.generators.directml.descriptions.elementwise.activation import fused
+from epcheck.generators.directml.descriptions.elementwise.activation import make_fused
 
 LEVEL = FeatureLevel.DML_FEATURE_LEVEL_6_4
 
@@ -99,7 +99,7 @@ def test_what_a_convolution_demands(change: dict[str, Any], constraint: str) -> 
 
 
 def test_a_fused_activation_is_described_without_tensors_and_applied_to_the_sum() -> None:
-    halved = replace(CONVOLUTION, fused_activation=fused("LeakyRelu", 0.5))
+    halved = replace(CONVOLUTION, fused_activation=make_fused("LeakyRelu", 0.5))
     activation = halved.as_dict()["FusedActivation"]
     nothing = {"InputTensor": None, "OutputTensor": None}
     assert activation == {"Type": "DML_ACTIVATION_LEAKY_RELU_OPERATOR_DESC", **nothing, "Alpha": 0.5}

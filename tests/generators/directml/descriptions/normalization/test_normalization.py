@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from epcheck.generators.directml import DataType, FeatureLevel, OperatorDesc, TensorDesc
-from epcheck.generators.directml.descriptions.elementwise.activation import fused
+from epcheck.generators.directml.descriptions.elementwise.activation import make_fused
 from epcheck.generators.directml.descriptions.normalization.normalization import (
     BatchNormalization,
     LocalResponseNormalization,
@@ -39,7 +39,7 @@ def test_batch_normalization_uses_the_given_statistics() -> None:
 
 
 def test_a_fused_activation_comes_last() -> None:
-    activated = replace(BATCH, fused_activation=fused("LeakyRelu", 0.5))
+    activated = replace(BATCH, fused_activation=make_fused("LeakyRelu", 0.5))
     (y,) = activated.evaluate(X, channels(1, 2), channels(4, 16), channels(1, 2), channels(0, -1))
     np.testing.assert_allclose(y.reshape(-1), [0, 1, -0.5, 1])
     described = activated.as_dict()["FusedActivation"]
@@ -49,7 +49,7 @@ def test_a_fused_activation_comes_last() -> None:
         "OutputTensor": None,
         "Alpha": 0.5,
     }
-    assert names(replace(BATCH, fused_activation=fused("Relu"))) == []
+    assert names(replace(BATCH, fused_activation=make_fused("Relu"))) == []
 
 
 def test_mean_and_variance_are_those_of_the_axes() -> None:
