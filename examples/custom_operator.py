@@ -21,7 +21,7 @@ from onnx.defs import OpSchema, register_schema
 from epcheck import api
 from epcheck.generators import graph
 from epcheck.generators.bounds import bounds
-from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.operator import NO_KERNEL, Operator
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
@@ -52,7 +52,7 @@ def samples() -> Iterator[WindowSample]:
     yield WindowSample(name="rank_1", shape=(4,), width=2)
     yield WindowSample(name="rank_4", shape=(2, 1, 3, 6), width=3)
     yield WindowSample(name="beyond_a_thread_group", shape=(1031,), width=7)
-    yield WindowSample(name="refused_width_0", shape=(4,), width=0)
+    yield expect_refusal(WindowSample(name="width_0", shape=(4,), width=0))
 
 
 def bindings(sample: WindowSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:

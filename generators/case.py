@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from epcheck.generators import data
 from epcheck.generators.array import Array
 from epcheck.generators.node import Node, qualified_name
 from epcheck.generators.truth import Truth
@@ -53,6 +54,15 @@ class CaseContext:
     def dtype(self) -> np.dtype[Any]:
         """The dtype of the first varied type constraint."""
         return self.dtypes[0]
+
+    def draw(self, kind: str, shape: tuple[int, ...]) -> Array:
+        """'every' value of the first dtype in some order, 'small' integers of -9 to 9; otherwise `data.distinct`."""
+        match kind:
+            case "every":
+                return np.resize(self.rng.permutation(data.every_value(self.dtype)), shape)
+            case "small":
+                return self.rng.integers(-9, 10, shape).astype(self.dtype)
+        return data.distinct(shape, self.dtype, self.rng)
 
 
 @dataclass(frozen=True)

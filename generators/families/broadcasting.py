@@ -335,6 +335,11 @@ def sum_of_magnitudes(values: tuple[Array, ...]) -> Array:
     return np.asarray(sum(np.abs(value) for value in values), np.float64)
 
 
+def bound_addition(dtype: np.dtype[Any], values: tuple[Array, ...]) -> Bound:
+    """The bound of a sum of the inputs."""
+    return bounds.bound_sum(len(values), dtype, sum_of_magnitudes(values), roundings=0)
+
+
 def truth(rule: Rule, node: Node) -> Truth:
     """The rule's formula on exact values, rounded once."""
     reason = refusal(rule, node)

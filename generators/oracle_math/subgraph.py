@@ -79,6 +79,11 @@ def stack_rows(rows: Sequence[Array], body: GraphProto, position: int, axis: int
     return np.zeros(shape, helper.tensor_dtype_to_np_dtype(declared.elem_type))
 
 
+def copy_value(name: str, output: str) -> NodeProto:
+    """The node that gives a value of a body under another name."""
+    return helper.make_node("Identity", [name], [output], name=f"copy_{output}")
+
+
 def tensors_of(values: Sequence[Value]) -> Iterator[Array]:
     """What leaves a case's model for these values: of a sequence its length, int64, and its tensors."""
     for value in values:

@@ -37,6 +37,7 @@ from epcheck.generators.families.broadcasting import (
     Rule,
     Shape,
     binary,
+    bound_addition,
     bound_ulps,
     broadcasts,
     call_plain,
@@ -46,7 +47,6 @@ from epcheck.generators.families.broadcasting import (
     operator,
     refused_pairs,
     signs,
-    sum_of_magnitudes,
     unary,
     unary_shapes,
     whole_range,
@@ -304,10 +304,6 @@ def _bias_rejects(node: Node) -> str | None:
     return None
 
 
-def _bound_sum(dtype: np.dtype[Any], values: Draws) -> Bound:
-    return bounds.bound_sum(len(values), dtype, sum_of_magnitudes(values), roundings=0)
-
-
 def _fused_samples() -> Iterator[ElementwiseSample]:
     """Sums of both signs through each activation that the DML EP fuses into an addition."""
     for sample in broadcasts():
@@ -418,7 +414,7 @@ RULES = (
         draw=whole_range,
         compute=call_plain(lambda x, bias, skip: x + bias + skip),
         describe=GRAPH,
-        bound=_bound_sum,
+        bound=bound_addition,
         domain="com.microsoft",
         rejects=_bias_rejects,
         arity=3,

@@ -31,6 +31,7 @@ from epcheck.generators.families.broadcasting import (
     ElementwiseSample,
     Rule,
     Shape,
+    bound_addition,
     bound_ulps,
     broadcasts,
     call_plain,
@@ -143,10 +144,6 @@ def _sum(*values: Array) -> Array:
     return np.asarray(sum(values[1:], values[0]))
 
 
-def _sum_bound(dtype: np.dtype[Any], values: Draws) -> Bound:
-    return bounds.bound_sum(len(values), dtype, sum_of_magnitudes(values), roundings=0)
-
-
 def _mean_bound(dtype: np.dtype[Any], values: Draws) -> Bound:
     """Of the sum, divided; the factor 1 / n is rounded, and so is the product."""
     return bounds.bound_sum(len(values), dtype, sum_of_magnitudes(values) / len(values), ulps=3.0, roundings=0)
@@ -204,7 +201,7 @@ RULES = (
     _rule("Min", dml.ElementWiseMin, _reduce_inputs(np.minimum), SELECTION, _extremes()),
     _rule("Max", dml.ElementWiseMax, _reduce_inputs(np.maximum), SELECTION, _extremes()),
     _rule("Mean", dml.ElementWiseMean, call_plain(_mean), _mean_bound, _infinities()),
-    _rule("Sum", dml.ElementWiseAdd, call_plain(_sum), _sum_bound, _infinities()),
+    _rule("Sum", dml.ElementWiseAdd, call_plain(_sum), bound_addition, _infinities()),
     Rule(
         "DmlFusedSum",
         tuple(_fused_samples()),

@@ -280,9 +280,6 @@ def _number(value: float | str, dtype: np.dtype[Any]) -> Array:
     return np.array(named[value], dtype)
 
 
-RANGE_BOUND = "one product and one sum, each rounded once; repeated addition where the page multiplies"
-
-
 def range_truth(node: Node) -> Truth:
     """start + i delta in exact arithmetic, for i below ceil((limit - start) / delta).
 

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from epcheck.generators import data, graph
-from epcheck.generators.array import Array
 from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.declaration.interaction import Arange, Interaction, int64s
 from epcheck.generators.declaration.parameter_space import Parts, Values
 from epcheck.generators.directml import Slice1, TensorDesc
 from epcheck.generators.directml.lowering import Lowering
-from epcheck.generators.families.movement import AXES, make_movement_space, make_ramp
+from epcheck.generators.families.movement import AXES, first_input, make_movement_space, make_ramp
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, declare, spread
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
@@ -283,7 +282,7 @@ def truth(node: Node) -> Truth:
     ranges = _effective(node)
     if isinstance(ranges, str):
         return Refusal(ranges)
-    result = _data(node)
+    result = first_input(node)
     for axis, effective in enumerate(ranges):
         result = result.take(effective.indices, axis=axis)
     return Outputs((Output("output", result),))
@@ -291,7 +290,7 @@ def truth(node: Node) -> Truth:
 
 def _effective(node: Node) -> tuple[_Range, ...] | str:
     """One range per axis of `data`, or the sentence of the standard that the node breaks."""
-    dims = _data(node).shape
+    dims = first_input(node).shape
     rank = len(dims)
     starts, ends, axes, steps = (_parameter(node, name) for name in ("starts", "ends", "axes", "steps"))
     if starts is None or ends is None or len(starts) != len(ends):
@@ -316,12 +315,6 @@ def _effective(node: Node) -> tuple[_Range, ...] | str:
     return tuple(ranges)
 
 
-def _data(node: Node) -> Array:
-    operand = node.inputs[0]
-    assert operand is not None
-    return operand.value
-
-
 def _parameter(node: Node, name: str) -> tuple[int, ...] | None:
     if name in node.attributes:
         return node.integers(name, ())
@@ -332,7 +325,7 @@ def _parameter(node: Node, name: str) -> tuple[int, ...] | None:
 def lower(node: Node) -> Lowering | None:
     """A window that ends at the last element read, walked with the signed step; None for an empty result."""
     ranges = _effective(node)
-    tensor = _data(node)
+    tensor = first_input(node)
     if isinstance(ranges, str) or tensor.ndim == 0 or any(len(r.indices) == 0 for r in ranges):
         return None
     desc = Slice1(

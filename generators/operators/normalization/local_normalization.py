@@ -32,6 +32,7 @@ from epcheck.generators.directml.descriptions.normalization.normalization import
 from epcheck.generators.directml.lowering import LEAST_RANK, Lowering, count_missing, pad_rank
 from epcheck.generators.directml.tensor import MAX_RANK
 from epcheck.generators.families.axis_space import AXES, make_axis_parts, make_axis_space
+from epcheck.generators.families.movement import first_input
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, declare
 from epcheck.generators.truth import Outputs, Refusal, Truth
@@ -129,14 +130,8 @@ def _values(sample: LocalSample, context: CaseContext) -> Array:
     return plain
 
 
-def _x(node: Node) -> Array:
-    operand = node.inputs[0]
-    assert operand is not None
-    return operand.value
-
-
 def _outputs(node: Node, y: Array, relative: Array | float) -> Outputs:
-    dtype = _x(node).dtype
+    dtype = first_input(node).dtype
     floor = np.nan_to_num(np.abs(y) * relative, nan=0.0, posinf=0.0).astype(np.float64)
     bound = bounds.ulp(3.5, SOURCES, dtype, floor)
     return Outputs((bounds.round_output(node.outputs[0], y.astype(np.float64), dtype, bound),))
@@ -149,20 +144,20 @@ def window(channel: int, size: int, channels: int) -> slice:
 
 def response_truth(node: Node) -> Truth:
     """X / (bias + alpha / size * sum of squares) ^ beta, in longdouble."""
-    x = _x(node).astype(np.longdouble)
+    x = first_input(node).astype(np.longdouble)
     size, beta = node.integer("size", 1), node.number("beta", 0.75)
     with np.errstate(all="ignore"):
         square = x * x
         sums = [square[:, window(c, size, x.shape[1])].sum(axis=1) for c in range(x.shape[1])]
         base = node.number("bias", 1.0) + node.number("alpha", 1e-4) / size * np.stack(sums, axis=1)
         y = x / base**beta
-    unit = propagation.unit(_x(node).dtype)
-    relative = abs(beta) * propagation.gamma(size + 4, _x(node).dtype) + POW_ULP * 2 * unit
+    unit = propagation.unit(first_input(node).dtype)
+    relative = abs(beta) * propagation.gamma(size + 4, first_input(node).dtype) + POW_ULP * 2 * unit
     return _outputs(node, y, relative)
 
 
 def _axis(node: Node) -> int | str:
-    axis, rank = node.integer("axis", -1), _x(node).ndim
+    axis, rank = node.integer("axis", -1), first_input(node).ndim
     return axis % rank if -rank <= axis < rank else f"axis {axis} must be within [{-rank}, {rank - 1}] for rank {rank}"
 
 
@@ -173,18 +168,18 @@ def norm_truth(node: Node) -> Truth:
         return Refusal(axis)
     if p not in (1, 2):
         return Refusal(f"p is {p}; only 1 and 2 are supported")
-    x = _x(node).astype(np.longdouble)
+    x = first_input(node).astype(np.longdouble)
     with np.errstate(all="ignore"):
         total = np.sum(np.abs(x) if p == 1 else x * x, axis=axis, keepdims=True)
         norm = total if p == 1 else np.sqrt(total)
         y = np.where(norm == 0, 0, x / norm)
-    dtype = _x(node).dtype
+    dtype = first_input(node).dtype
     return _outputs(node, y, propagation.gamma(x.shape[axis] + 1, dtype) + 6 * propagation.unit(dtype))
 
 
 def response_lower(node: Node) -> Lowering | None:
     """Across channels; None for ranks whose channels padding would move away from dimension 1."""
-    x = _x(node)
+    x = first_input(node)
     if x.size == 0 or x.ndim != LEAST_RANK:
         return None
     numbers = (node.number("alpha", 1e-4), node.number("beta", 0.75), node.number("bias", 1.0))
@@ -193,7 +188,7 @@ def response_lower(node: Node) -> Lowering | None:
 
 
 def norm_lower(node: Node) -> Lowering | None:
-    axis, p, x = _axis(node), node.integer("p", 2), _x(node)
+    axis, p, x = _axis(node), node.integer("p", 2), first_input(node)
     if isinstance(axis, str) or p not in (1, 2) or x.size == 0 or x.ndim > MAX_RANK:
         return None
     values = pad_rank(x)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper
 
-from epcheck.generators import data, schema
+from epcheck.generators import schema
 from epcheck.generators.array import Array
 from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.claims import newest_claimed_version
@@ -26,6 +26,7 @@ from epcheck.generators.node import Node, Operand, Surroundings
 from epcheck.generators.operator import CPU_KERNEL, NO_TENSOR, Operator, spread
 from epcheck.generators.operators.sequence.sequence import LENGTH, ONNX_NAMES, read_length, read_tensors, sequence_type
 from epcheck.generators.oracle_math import subgraph
+from epcheck.generators.oracle_math.subgraph import copy_value
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 DECLARES = ("If",)
@@ -109,9 +110,7 @@ def node(sample: IfSample, context: CaseContext) -> Node:
 
 
 def _operand(name: str, shape: tuple[int, ...], sample: IfSample, context: CaseContext) -> Operand:
-    if sample.values == "every":
-        return Operand(name, np.resize(context.rng.permutation(data.every_value(context.dtype)), shape))
-    return Operand(name, data.distinct(shape, context.dtype, context.rng))
+    return Operand(name, context.draw(sample.values, shape))
 
 
 def _branches(body: str, dtype: np.dtype[Any]) -> tuple[GraphProto, GraphProto]:
@@ -121,22 +120,22 @@ def _branches(body: str, dtype: np.dtype[Any]) -> tuple[GraphProto, GraphProto]:
     match body:
         case "copy" | "types":
             other = tensor if body == "copy" else helper.make_tensor_type_proto(TensorProto.BOOL, None)
-            copy = _copy("X", "then_0"), _copy("Y" if body == "copy" else "cond", "else_0")
+            copy = copy_value("X", "then_0"), copy_value("Y" if body == "copy" else "cond", "else_0")
             return _graph("then", [copy[0]], {"then_0": tensor}), _graph("else", [copy[1]], {"else_0": other})
         case "exchange" | "fewer":
-            then = [_copy("X", "then_0"), _copy("Y", "then_1")]
-            otherwise = [_copy("Y", "else_0"), _copy("X", "else_1")]
+            then = [copy_value("X", "then_0"), copy_value("Y", "then_1")]
+            otherwise = [copy_value("Y", "else_0"), copy_value("X", "else_1")]
             others = {"else_0": tensor} if body == "fewer" else {"else_0": tensor, "else_1": tensor}
             return _graph("then", then, {"then_0": tensor, "then_1": tensor}), _graph("else", otherwise, others)
         case "constant":
             value = np.array([[0, 1], [1, 1]], dtype)
             then, otherwise = (
-                _graph(side, [_copy(f"{side}_c", f"{side}_0")], {f"{side}_0": tensor}, {f"{side}_c": others})
+                _graph(side, [copy_value(f"{side}_c", f"{side}_0")], {f"{side}_0": tensor}, {f"{side}_c": others})
                 for side, others in (("then", value), ("else", ~value if dtype.kind == "b" else value + value))
             )
             return then, otherwise
         case "nested":
-            inner = [_graph(f"{s}_inner", [_copy(n, f"{s}_inner_0")], {f"{s}_inner_0": tensor}) for s, n in
+            inner = [_graph(f"{s}_inner", [copy_value(n, f"{s}_inner_0")], {f"{s}_inner_0": tensor}) for s, n in
                      (("then", "Y"), ("else", "X"))]  # fmt: skip
             nodes = [
                 helper.make_node("If", ["cond"], [f"{s}_0"], name=f"{s}_if", then_branch=inner[0], else_branch=inner[1])
@@ -175,10 +174,6 @@ def _make_guarded(tensor: TypeProto) -> tuple[GraphProto, GraphProto]:
         ]
         graphs.append(_graph(side, nodes, {f"{side}_0": tensor}))
     return graphs[0], graphs[1]
-
-
-def _copy(name: str, output: str) -> NodeProto:
-    return helper.make_node("Identity", [name], [output], name=f"copy_{output}")
 
 
 def _graph(

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper
 
-from epcheck.generators import data, graph, schema
+from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.node import Node, Operand, Surroundings
@@ -32,6 +32,7 @@ from epcheck.generators.operators.sequence.sequence import (
     sequence_type,
 )
 from epcheck.generators.oracle_math import subgraph
+from epcheck.generators.oracle_math.subgraph import copy_value
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 DECLARES = ("Loop",)
@@ -122,7 +123,7 @@ def bindings(sample: LoopSample, since_version: int, dtypes: tuple[str, ...]) ->
 def node(sample: LoopSample, context: CaseContext) -> Node:
     """M int64 and cond bool, scalars; X and Y of the case's dtype; `limit`, int64, where the body reads it."""
     dtype = context.dtype
-    x, y = (Operand(name, _values(sample, context)) for name in "XY")
+    x, y = (Operand(name, context.draw(sample.values, sample.shape)) for name in "XY")
     operands = [x] if sample.body in ("outer", "grown", "total", "appended", "optional") else [x, y]
     carried = {"outer": (), "grown": ("X",), "total": ("X",), "appended": ("sequence",), "optional": ("held",)}.get(
         sample.body, ("X", "Y")
@@ -154,26 +155,13 @@ def node(sample: LoopSample, context: CaseContext) -> Node:
     return Node("Loop", "", context.since_version, inputs, tuple(results), surroundings=around)
 
 
-def _values(sample: LoopSample, context: CaseContext) -> Array:
-    match sample.values:
-        case "every":
-            return np.resize(context.rng.permutation(data.every_value(context.dtype)), sample.shape)
-        case "small":
-            return context.rng.integers(-9, 10, sample.shape).astype(context.dtype)
-    return data.distinct(sample.shape, context.dtype, context.rng)
-
-
-def _copy(name: str, output: str) -> NodeProto:
-    return helper.make_node("Identity", [name], [output], name=f"copy_{output}")
-
-
 def _body(sample: LoopSample, dtype: np.dtype[np.generic]) -> GraphProto:
     """The body; every name inside begins with `body_`. It goes on as long as it was told to; but `until` ends after
     `limit` iterations, and `stop` at once."""
     shape: tuple[int | None, ...] = sample.shape
     tensor = _tensor(dtype, shape)
-    keep, swap = _copy("body_cond", "body_go"), [_copy("body_b", "body_0"), _copy("body_a", "body_1")]
-    pair, scan = {"body_a": tensor, "body_b": tensor}, _copy("body_a", "body_2")
+    keep, swap = copy_value("body_cond", "body_go"), [copy_value("body_b", "body_0"), copy_value("body_a", "body_1")]
+    pair, scan = {"body_a": tensor, "body_b": tensor}, copy_value("body_a", "body_2")
     moved = {"body_0": tensor, "body_1": tensor}
     index = {"body_3": _tensor(np.dtype(np.int64), ())}
     match sample.body:
@@ -186,26 +174,26 @@ def _body(sample: LoopSample, dtype: np.dtype[np.generic]) -> GraphProto:
             return _graph([last, less, *swap, scan], pair, {**moved, "body_2": tensor}, minus)
         case "stop":
             no = {"body_no": np.array(False)}
-            return _graph([_copy("body_no", "body_go"), *swap, scan], pair, {**moved, "body_2": tensor}, no)
+            return _graph([copy_value("body_no", "body_go"), *swap, scan], pair, {**moved, "body_2": tensor}, no)
         case "index" | "two_scans":
             scans = {"body_2": tensor} if sample.body == "two_scans" else {}
-            nodes = [keep, *swap, *([scan] if scans else []), _copy("body_i", "body_3")]
+            nodes = [keep, *swap, *([scan] if scans else []), copy_value("body_i", "body_3")]
             return _graph(nodes, pair, {**moved, **scans, **index})
         case "carried":
             return _graph([keep, *swap], pair, moved)
         case "outer":
-            return _graph([keep, _copy("X", "body_2")], {}, {"body_2": tensor})
+            return _graph([keep, copy_value("X", "body_2")], {}, {"body_2": tensor})
         case "total":
             add = helper.make_node("Add", ["body_a", "X"], ["body_0"], name="body_add")
             return _graph(
-                [keep, add, _copy("body_0", "body_2")], {"body_a": tensor}, {"body_0": tensor, "body_2": tensor}
+                [keep, add, copy_value("body_0", "body_2")], {"body_a": tensor}, {"body_0": tensor, "body_2": tensor}
             )
         case "grown" | "grown_scan":
             free = _tensor(dtype, (None, *shape[1:]))
             join = helper.make_node("Concat", ["body_a", "X"], ["body_0"], name="body_join", axis=0)
             if sample.body == "grown":
                 return _graph([keep, join], {"body_a": free}, {"body_0": free})
-            nodes = [keep, join, _copy("body_b", "body_1"), _copy("body_0", "body_2")]
+            nodes = [keep, join, copy_value("body_b", "body_1"), copy_value("body_0", "body_2")]
             return _graph(nodes, {"body_a": free, "body_b": tensor}, {"body_0": free, "body_1": tensor, "body_2": free})
         case "appended":
             kind = helper.make_sequence_type_proto(_tensor(dtype, None))
@@ -213,7 +201,7 @@ def _body(sample: LoopSample, dtype: np.dtype[np.generic]) -> GraphProto:
             return _graph([keep, grow], {"body_a": kind}, {"body_0": kind})
         case "optional":
             kind = helper.make_optional_type_proto(_tensor(dtype, None))
-            return _graph([keep, _copy("body_a", "body_0")], {"body_a": kind}, {"body_0": kind})
+            return _graph([keep, copy_value("body_a", "body_0")], {"body_a": kind}, {"body_0": kind})
         case "nested" | "branch":
             return _graph([keep, _nest_loop(sample.body, tensor)], pair, moved, {"body_bound": np.array(2, np.int64)})
     return _make_refused(sample.body, tensor, [keep, *swap], pair, moved)
@@ -224,13 +212,17 @@ def _nest_loop(body: str, tensor: TypeProto) -> NodeProto:
     exchanges the two; or a branch that exchanges them while the condition holds."""
     if body == "nested":
         names = {"inner_a": tensor, "inner_b": tensor}
-        nodes = [_copy("inner_cond", "inner_go"), _copy("inner_b", "inner_0"), _copy("inner_a", "inner_1")]
+        nodes = [
+            copy_value("inner_cond", "inner_go"),
+            copy_value("inner_b", "inner_0"),
+            copy_value("inner_a", "inner_1"),
+        ]
         inner = _graph(nodes, names, {"inner_0": tensor, "inner_1": tensor}, prefix="inner")
         reads = ["body_i", "", "body_a", "body_b"]
         return helper.make_node("Loop", reads, ["body_0", "body_1"], name="body_loop", body=inner)
     sides = {
         side: helper.make_graph(
-            [_copy(names[0], f"{side}_0"), _copy(names[1], f"{side}_1")],
+            [copy_value(names[0], f"{side}_0"), copy_value(names[1], f"{side}_1")],
             side,
             [],
             [helper.make_value_info(f"{side}_{i}", tensor) for i in range(2)],
@@ -251,7 +243,9 @@ def _make_refused(
         case "more_inputs":
             return _graph(nodes, {**pair, "body_c": tensor}, moved)
         case "fewer_inputs":
-            return _graph([nodes[0], _copy("body_a", "body_0"), _copy("body_a", "body_1")], {"body_a": tensor}, moved)
+            return _graph(
+                [nodes[0], copy_value("body_a", "body_0"), copy_value("body_a", "body_1")], {"body_a": tensor}, moved
+            )
         case "cond_of_float":
             cast = helper.make_node("Cast", ["body_cond"], ["body_go"], name="body_cast", to=TensorProto.FLOAT)
             return _graph([cast, *nodes[1:]], pair, moved, going=TensorProto.FLOAT)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto, helper
 
-from epcheck.generators import data, graph, schema
+from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.claims import newest_claimed_version
@@ -100,7 +100,7 @@ def bindings(name: str, sample: OptionalSample, since_version: int, dtypes: tupl
 def node(name: str, sample: OptionalSample, context: CaseContext) -> Node:
     """The tensors `element_0`, ... of any dtype and shape, wrapped as the sample says."""
     dtype = context.dtype
-    operands = tuple(Operand(f"element_{i}", _values(sample, s, context)) for i, s in enumerate(sample.shapes))
+    operands = tuple(Operand(f"element_{i}", context.draw(sample.values, s)) for i, s in enumerate(sample.shapes))
     around, reads, spelled = _wrap_elements(sample, tuple(o.name for o in operands), dtype)
     types = {"O": spelled, "B": "bool"}
     after: tuple[NodeProto, ...] = ()
@@ -133,12 +133,6 @@ def _wrap_elements(
         return made, (taken,), sequence_type(dtype) if sample.sequence else dtype.name
     wrap = helper.make_node("Optional", [taken], ["optional"], name="make_optional")
     return (*made, wrap), ("optional",), spelled
-
-
-def _values(sample: OptionalSample, shape: tuple[int, ...], context: CaseContext) -> Array:
-    if sample.values == "every":
-        return np.resize(context.rng.permutation(data.every_value(context.dtype)), shape)
-    return data.distinct(shape, context.dtype, context.rng)
 
 
 def truth(node: Node) -> Truth:
@@ -181,7 +175,7 @@ def made_bindings(sample: OptionalSample, since_version: int, dtypes: tuple[str,
 def made_node(sample: OptionalSample, context: CaseContext) -> Node:
     """The tensors `element_0`, ... of any dtype and shape, and what is inside, read from the optional."""
     dtype = context.dtype
-    operands = tuple(Operand(f"element_{i}", _values(sample, s, context)) for i, s in enumerate(sample.shapes))
+    operands = tuple(Operand(f"element_{i}", context.draw(sample.values, s)) for i, s in enumerate(sample.shapes))
     elements = tuple(o.name for o in operands)
     element = helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(dtype), None)
     tensor = f"tensor({ONNX_NAMES[dtype.name]})"

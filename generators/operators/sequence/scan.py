@@ -17,13 +17,14 @@ from itertools import product
 import numpy as np
 from onnx import GraphProto, NodeProto, TypeProto, helper
 
-from epcheck.generators import data, graph
+from epcheck.generators import graph
 from epcheck.generators.array import Array
 from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.families.movement import RefusedError, normalize_axis
 from epcheck.generators.node import Attribute, Node, Operand, Surroundings
 from epcheck.generators.operator import NO_KERNEL, Operator, spread
 from epcheck.generators.oracle_math import subgraph
+from epcheck.generators.oracle_math.subgraph import copy_value
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 DECLARES = ("Scan",)
@@ -147,16 +148,16 @@ def node(sample: ScanSample, context: CaseContext) -> Node:
     states = STATES.get(sample.body, 0)
     scans = 2 if sample.body == "zip" else 1
     front = (sample.batches,) if batched else ()
-    operands = [Operand(name, _values(sample, (*front, *sample.shape), context)) for name in "SR"[:states]]
+    operands = [Operand(name, context.draw(sample.values, (*front, *sample.shape))) for name in "SR"[:states]]
     for index, name in enumerate("XZ"[:scans]):
         axis = (sample.axes or (0,) * scans)[min(index, len(sample.axes or (0, 0)) - 1)]
         length = sample.length - (sample.shorter and index)
         shape = list(sample.shape)
         shape.insert(axis if axis >= 0 else max(0, axis + len(shape) + 1), length)
-        operands.append(Operand(name, _values(sample, (*front, *shape), context)))
+        operands.append(Operand(name, context.draw(sample.values, (*front, *shape))))
     reads = [operand.name for operand in operands]
     if sample.body == "outer":
-        operands.append(Operand("W", _values(sample, sample.shape, context)))
+        operands.append(Operand("W", context.draw(sample.values, sample.shape)))
     if sample.body == "branch":
         operands.append(Operand("cond", np.array(True)))
     if batched:
@@ -177,40 +178,27 @@ def node(sample: ScanSample, context: CaseContext) -> Node:
     return Node("Scan", "", context.since_version, tuple(operands), tuple(results), attributes, around)
 
 
-def _values(sample: ScanSample, shape: tuple[int, ...], context: CaseContext) -> Array:
-    match sample.values:
-        case "every":
-            return np.resize(context.rng.permutation(data.every_value(context.dtype)), shape)
-        case "small":
-            return context.rng.integers(-9, 10, shape).astype(context.dtype)
-    return data.distinct(shape, context.dtype, context.rng)
-
-
-def _copy(name: str, output: str) -> NodeProto:
-    return helper.make_node("Identity", [name], [output], name=f"copy_{output}")
-
-
 def _body(sample: ScanSample, dtype: np.dtype[np.generic], states: int) -> GraphProto:
     """The body; every name inside begins with `body_`: states s, r, slices x, z, new states 0, 1, stacked outputs."""
     tensor = helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(dtype), sample.shape)
     inputs = [f"body_{name}" for name in "sr"[:states]] + (["body_x", "body_z"] if sample.body == "zip" else ["body_x"])
     match sample.body:
         case "shift":
-            nodes, outputs = [_copy("body_x", "body_0"), _copy("body_s", "body_2")], ["body_0", "body_2"]
+            nodes, outputs = [copy_value("body_x", "body_0"), copy_value("body_s", "body_2")], ["body_0", "body_2"]
         case "exchange":
-            nodes = [_copy("body_r", "body_0"), _copy("body_x", "body_1"), _copy("body_s", "body_2")]
+            nodes = [copy_value("body_r", "body_0"), copy_value("body_x", "body_1"), copy_value("body_s", "body_2")]
             outputs = ["body_0", "body_1", "body_2"]
         case "last":
-            nodes, outputs = [_copy("body_x", "body_0")], ["body_0"]
+            nodes, outputs = [copy_value("body_x", "body_0")], ["body_0"]
         case "zip":
-            nodes, outputs = [_copy("body_z", "body_2"), _copy("body_x", "body_3")], ["body_2", "body_3"]
+            nodes, outputs = [copy_value("body_z", "body_2"), copy_value("body_x", "body_3")], ["body_2", "body_3"]
         case "outer":
-            nodes, outputs = [_copy("W", "body_2"), _copy("body_x", "body_3")], ["body_2", "body_3"]
+            nodes, outputs = [copy_value("W", "body_2"), copy_value("body_x", "body_3")], ["body_2", "body_3"]
         case "total":
             add = helper.make_node("Add", ["body_s", "body_x"], ["body_0"], name="body_add")
-            nodes, outputs = [add, _copy("body_0", "body_2")], ["body_0", "body_2"]
+            nodes, outputs = [add, copy_value("body_0", "body_2")], ["body_0", "body_2"]
         case "branch":
-            nodes, outputs = [_copy("body_x", "body_0"), _inner(tensor)], ["body_0", "body_2"]
+            nodes, outputs = [copy_value("body_x", "body_0"), _inner(tensor)], ["body_0", "body_2"]
         case other:
             raise ValueError(f"unknown body '{other}'")
     ends = [[helper.make_value_info(name, tensor) for name in names] for names in (inputs, outputs)]
@@ -220,7 +208,9 @@ def _body(sample: ScanSample, dtype: np.dtype[np.generic], states: int) -> Graph
 def _inner(tensor: TypeProto) -> NodeProto:
     """A branch on `cond` of the graph around: it gives the slice, or else the state."""
     sides = {
-        side: helper.make_graph([_copy(name, f"{side}_0")], side, [], [helper.make_value_info(f"{side}_0", tensor)])
+        side: helper.make_graph(
+            [copy_value(name, f"{side}_0")], side, [], [helper.make_value_info(f"{side}_0", tensor)]
+        )
         for side, name in (("then", "body_x"), ("else", "body_s"))
     }
     branches = {"then_branch": sides["then"], "else_branch": sides["else"]}

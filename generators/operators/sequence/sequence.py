@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
-from epcheck.generators import data, graph
+from epcheck.generators import graph
 from epcheck.generators.array import Array
 from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.node import Attribute, Node, Operand, Surroundings
@@ -238,7 +238,7 @@ def node(op_type: str, sample: SequenceSample, context: CaseContext) -> Node:
     """The tensors `element_0`, ... of any dtype and shape; `tensor`, what SequenceInsert inserts; `position`, a scalar
     of int32 or int64. What leaves the model: see LENGTH, TENSOR, and the operator's own output where it is a tensor."""
     dtype = context.dtype
-    operands = [Operand(f"{ELEMENT}{i}", _values(sample, s, context)) for i, s in enumerate(sample.shapes)]
+    operands = [Operand(f"{ELEMENT}{i}", context.draw(sample.values, s)) for i, s in enumerate(sample.shapes)]
     elements = tuple(o.name for o in operands)
     before, reads = [construct(elements, dtype)], ["sequence"]
     if op_type == "SequenceConstruct":
@@ -246,7 +246,7 @@ def node(op_type: str, sample: SequenceSample, context: CaseContext) -> Node:
     elif op_type == "SequenceEmpty":
         before, reads = [], []
     elif op_type == "SequenceInsert":
-        operands.append(Operand("tensor", _values(sample, sample.tensor, context)))
+        operands.append(Operand("tensor", context.draw(sample.values, sample.tensor)))
         reads.append("tensor")
     if sample.position is not None:
         operands.append(Operand("position", np.array(sample.position, sample.position_dtype), parameter=True))
@@ -258,12 +258,6 @@ def node(op_type: str, sample: SequenceSample, context: CaseContext) -> Node:
     types = {"S": sequence_type(dtype), "T": dtype.name, "I": sample.position_dtype}
     surroundings = Surroundings(tuple(reads), (writes,), results, types, tuple(before), after)
     return Node(op_type, "", context.since_version, tuple(operands), tuple(results), attributes, surroundings)
-
-
-def _values(sample: SequenceSample, shape: tuple[int, ...], context: CaseContext) -> Array:
-    if sample.values == "every":
-        return np.resize(context.rng.permutation(data.every_value(context.dtype)), shape)
-    return data.distinct(shape, context.dtype, context.rng)
 
 
 def _results(

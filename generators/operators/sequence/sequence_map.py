@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import GraphProto, NodeProto, helper
 
-from epcheck.generators import data, graph
+from epcheck.generators import graph
 from epcheck.generators.array import Array
 from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.node import Node, Operand, Surroundings
@@ -94,14 +94,14 @@ def node(sample: MapSample, context: CaseContext) -> Node:
     gives its length, int64, and its tensors."""
     dtype = context.dtype
     takes, gives = _BODIES[sample.body]
-    operands = [Operand(f"first_{i}", _values(sample, s, context)) for i, s in enumerate(sample.first)]
-    operands += [Operand(f"second_{i}", _values(sample, s, context)) for i, s in enumerate(sample.second or ())]
+    operands = [Operand(f"first_{i}", context.draw(sample.values, s)) for i, s in enumerate(sample.first)]
+    operands += [Operand(f"second_{i}", context.draw(sample.values, s)) for i, s in enumerate(sample.second or ())]
     parts = {name: [o.name for o in operands if o.name.startswith(name)] for name in ("first", "second")}
     before = [construct(parts["first"], dtype, "first")]
     if sample.second is not None:
         before.append(construct(parts["second"], dtype, "second"))
     if {"t", "T"} & {*takes, *gives} or sample.body == "join_tensor":
-        operands.append(Operand("tensor", _values(sample, (2, 3), context)))
+        operands.append(Operand("tensor", context.draw(sample.values, (2, 3))))
     if sample.body == "branch":
         operands.append(Operand("cond", np.array(True)))
     reads = tuple({"a": "first", "b": "second", "t": "tensor"}[name] for name in takes)
@@ -114,12 +114,6 @@ def node(sample: MapSample, context: CaseContext) -> Node:
     types = {"S": sequence_type(dtype), "V": sequence_type(dtype) if "b" in takes else dtype.name}
     around = Surroundings(reads, writes, results, types, tuple(before), tuple(after), {"body": _body(sample, dtype)})
     return Node("SequenceMap", "", context.since_version, tuple(operands), tuple(results), surroundings=around)
-
-
-def _values(sample: MapSample, shape: tuple[int, ...], context: CaseContext) -> Array:
-    if sample.values == "every":
-        return np.resize(context.rng.permutation(data.every_value(context.dtype)), shape)
-    return data.distinct(shape, context.dtype, context.rng)
 
 
 def _reads(sequence: str, count: int) -> Iterator[NodeProto]:

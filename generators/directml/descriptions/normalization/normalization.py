@@ -20,9 +20,6 @@ from epcheck.generators.directml.tensor import TensorDesc
 class _Normalization(OperatorDesc):
     """What the evaluation of every description here shares."""
 
-    def _widen_operands(self, *arrays: Array | None) -> tuple[Array | None, ...]:
-        return tuple(None if array is None else array.astype(np.float64) for array in arrays)
-
     def _finish(self, y: Array, activation: OneTensor | None, target: TensorDesc) -> tuple[Array]:
         with np.errstate(all="ignore"):
             applied = y if activation is None else activation.formula(y)
