@@ -201,7 +201,7 @@ _PREFERRED = (
     ("a value of ", 0.0), ("a size of ", 0.5), ("axis ", 0.0), ("dtype of ", 1.5), ("type ", 0.5),
     ("dtype", 0.0), ("kind of dtype", 0.0), ("beside ", 1.5), ("largest power", 2.0), ("number of elements", 2.0),
     ("last size", 1.5), ("first size", 2.5), ("second size", 2.0), ("size of the axis", 0.5), ("rank of", 1.0),
-    ("output", 2.0), ("number of", 2.0), ("version", 1.5), ("largest value", 1.0), ("smallest value", 1.0),
+    ("number of", 2.0), ("version", 1.5), ("largest value", 1.0), ("smallest value", 1.0),
 )  # fmt: skip
 """Beginning of a fact's name -> bits that a condition about it costs more than one about an attribute."""
 
@@ -209,12 +209,14 @@ _PREFERRED = (
 @cache
 def _cost_of_fact(fact: str) -> float:
     cost = next((bits for begin, bits in _PREFERRED if fact.startswith(begin)), 0.5)
-    if "output" in fact and not fact.startswith("output"):
+    if "output" in fact:
         cost += 1.0
     if "initializer" in fact:
         cost += 2.0
-    if "the first output" in fact or "the first input" in fact or "any input" in fact:
-        cost += 0.25
+    if "any input" in fact:  # operators share these names
+        cost -= 0.2
+    if "the first input" in fact or "the first output" in fact:
+        cost -= 0.1
     return cost
 
 

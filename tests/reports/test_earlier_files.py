@@ -109,10 +109,14 @@ def test_two_nights_are_compared_and_have_a_trend(store: Path, tmp_path: Path) -
     assert call("diff", older, newer, "--json", str(tmp_path / "diff.json")).code == 1
     (before,) = json.loads((GOLDEN / "diff.json").read_bytes())["verdicts"]
     written = json.loads((tmp_path / "diff.json").read_bytes())
-    assert written["assessments"][0].pop("summary").startswith("Worse: 2 new failures in 2")
+    assert written["assessments"][0].pop("summary").startswith("Worse: 2 new failures of 1 new cause ")
     assert before.pop("said").startswith("Worse: 2 ")
+    groups = written["assessments"][0]["difference"].pop("groups")
+    before_groups = before["difference"].pop("groups")
+    assert [(g["kind"], g["operators"], len(g["case_ids"])) for g in groups] == [("new failure", {"Slice": 2}, 2)]
+    assert sorted(c for g in before_groups for c in g["case_ids"]) == sorted(c for g in groups for c in g["case_ids"])
     assert written == {
-        "schema": 2,
+        "schema": 3,
         "assessments": [{PRESENT_NAMES.get(name, name): value for name, value in before.items()}],
     }
     trend = call("trend", "--store", str(store), "--html", str(tmp_path / "trend.html"))

@@ -28,7 +28,7 @@ from epcheck.generators.citation import Citation, Citations, statement
 from epcheck.generators.graphs.graph_truth import TRAVELLED
 from epcheck.generators.sources.node_tests import TWICE
 from epcheck.generators.truth import Output, Outputs, Ulp
-from epcheck.reports.cause_text import cause_text
+from epcheck.reports.causes.symptom import describe_remark
 
 FLOAT32 = np.dtype(np.float32)
 ENTRY = Excused("y", 2, 5, 640.0, 4.0, SINCOS.text, 0.0008, (3,), "0.1", "0.1004")
@@ -125,9 +125,7 @@ def test_such_a_pass_is_noted_and_its_floor_named() -> None:
         "dml is right only within a published absolute tolerance: output: 2 of 2 elements are up to"
     )
     assert SINCOS.text in record.reason
-    cause = cause_text(record)
-    assert cause is not None
-    assert cause.text == f"right only within a published absolute tolerance: {SINCOS.text}"
+    assert describe_remark(record) == f"right only within a published absolute tolerance: {SINCOS.text}"
     assert decode(encode(record)) == record
 
 
