@@ -27,6 +27,9 @@ REASON = 300
 OPERATORS = 25
 """Up to so many operators each has its row; of more only those have one in which something is to be done."""
 
+SUSPICIONS = 5
+"""Accuracy suspicions that the summary lists; the report has all."""
+
 NOTES = 5
 """Kinds of notes that the summary lists; the report has all."""
 
@@ -58,6 +61,11 @@ def show(terminal: Terminal, result: RunResult) -> None:
         terminal.print(("stale expectation", "cyan"), f" {entry}")
     for target in result.summary.targets:
         _show_causes(terminal, target)
+    for target in result.summary.targets:
+        for suspicion in target.suspicions[:SUSPICIONS]:
+            terminal.print(("accuracy suspicion", "yellow"), f" {suspicion.describe(run.baseline or 'the baseline')}")
+        if len(target.suspicions) > SUSPICIONS:
+            terminal.print(f"… and {len(target.suspicions) - SUSPICIONS} more accuracy suspicions in the report")
     for since in result.since:
         whose = f"{since.target} " if len(result.since) > 1 else ""
         terminal.print(f"{whose}{since.sentence}")

@@ -17,7 +17,7 @@ from epcheck.conformance.records.terms import EXPECTED, FAILURE, FIXED, FLAKY, N
 from epcheck.reports.causes.cause import Cause, Causes
 from epcheck.reports.causes.find import find_causes
 from epcheck.reports.dtypes import dtype_order
-from epcheck.reports.runs.accuracy import AccuracyProfile, ProfileBuilder
+from epcheck.reports.runs.accuracy import AccuracyProfile, AccuracySuspicion, ProfileBuilder, SuspicionBuilder
 from epcheck.reports.runs.findings import Finding, FindingBuilder, finding_key
 
 NOT_RUN = "not-run"
@@ -59,7 +59,7 @@ class Cell:
 class TargetSummary:
     """One candidate: counts by reading (as it is shown, see WORST_FIRST) and by status, the matrix in reading order,
     the findings and their causes, worst first, and how accurate it is, by operator and dtype. excused: passes that only
-    a published floor makes so."""
+    a published floor makes so. suspicions: of accuracy, those furthest from the baseline first."""
 
     target: str
     recorded: int
@@ -70,6 +70,7 @@ class TargetSummary:
     accuracy: tuple[AccuracyProfile, ...] = ()
     causes: tuple[Cause, ...] = ()
     excused: int = 0
+    suspicions: tuple[AccuracySuspicion, ...] = ()
 
     def causes_of(self, reading: str) -> tuple[Cause, ...]:
         return tuple(cause for cause in self.causes if cause.reading == reading)
@@ -103,6 +104,7 @@ class Tally:
         self._findings: dict[str, FindingBuilder] = {}
         self._causes = causes or Causes()
         self._excused: Counter[str] = Counter()
+        self._suspicions: dict[tuple[str, str, str], SuspicionBuilder] = {}
         self._accuracy: dict[str, dict[tuple[str, str], ProfileBuilder]] = {}
 
     def add(self, record: Record) -> Grouped:
@@ -136,6 +138,13 @@ class Tally:
                     both.candidate = added(both.candidate, accuracy)
                 else:
                     both.baseline = added(both.baseline, accuracy)
+        if record.baseline is not None and record.status == record.baseline.status == PASS:
+            errors = [accuracy_of(record.case, opinion) for opinion in (record.candidate, record.baseline)]
+            if errors[0] is not None and errors[1] is not None:
+                key = record.candidate.target, *where
+                if key not in self._suspicions:
+                    self._suspicions[key] = SuspicionBuilder.of_dtype(record.case.dtype)
+                self._suspicions[key].add(record.case_id, errors[0].max_ulp, errors[1].max_ulp)
 
     def summary(self, run: Run) -> Summary:
         """What was counted so far, as a part of the run."""
@@ -147,6 +156,14 @@ class Tally:
             by_status=_merged(self._statuses.values()),
             targets=tuple(self._target(name) for name in names),
         )
+
+    def _suspicions_of(self, name: str) -> tuple[AccuracySuspicion, ...]:
+        found = [
+            builder.build(operator, dtype)
+            for (target, operator, dtype), builder in self._suspicions.items()
+            if target == name and builder.cases
+        ]
+        return tuple(sorted(found, key=lambda each: (-each.times, each.operator, each.dtype)))
 
     def _target(self, name: str) -> TargetSummary:
         readings = self._readings.get(name, Counter())
@@ -171,6 +188,7 @@ class Tally:
                 replace(cause, findings=tuple(self._findings_of.get(cause.key, ()))) for cause in self._causes.of(name)
             ),
             excused=self._excused[name],
+            suspicions=self._suspicions_of(name),
         )
 
 

@@ -15,7 +15,7 @@ import onnx
 import pytest
 from command_line import ENVIRONMENT, Done, call, epcheck
 from onnx import TensorProto, helper
-from stored_records import a_run, a_slice, a_wrong_slice, stored
+from stored_records import a_run, a_slice, a_wrong_slice, an_opinion, stored
 
 from epcheck.cli import pytest_plugin
 from epcheck.cli.terminal.terminal import Table, Terminal
@@ -335,7 +335,8 @@ def test_a_strangers_configuration_obeys_nothing(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii", "utf-8"])
 def test_what_an_encoding_does_not_have_is_written_out(tmp_path: Path, encoding: str) -> None:
-    record = a_wrong_slice(reason="λ \ud800 \x1b[31m 模型")
+    refused = an_opinion("dml", status="refused", message="λ \ud800 \x1b[31m 模型")
+    record = a_wrong_slice(candidate=refused, status="refused")
     for name, each in (("older", a_slice("float16", record.case.sample)), ("newer", record)):
         stored(tmp_path / name, [each])
     environment = {**ENVIRONMENT, "PYTHONIOENCODING": encoding}
