@@ -15,6 +15,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from epcheck.generators.error import EpcheckError as EpcheckError
+from epcheck.generators.nearest import ask_if_meant as ask_if_meant
+from epcheck.generators.nearest import find_nearest as find_nearest
+
+SELECT, JUDGE, MACHINE, OUTPUT = "Select", "Judge", "Machine", "Output"
+"""Panels of a command's help: what is run on what, what is right, where and how it runs, and what is written."""
+
+PANELS = (SELECT, JUDGE, MACHINE, OUTPUT)
+"""In the order in which help shows them."""
 
 
 class OptionError(EpcheckError, ValueError):
@@ -30,7 +38,8 @@ class Option:
     stands for its value. default: the default in words, where the value does not say it. minimum, maximum: of a number,
     both inclusive. parse: makes the value of the text on the command line, of all texts (`many`) where the option may
     be repeated; a type says what the text must be as well. file: whether a path may be that of a file; folder: whether
-    it may be that of a folder. after: the option that it follows in help, where that is not the field before.
+    it may be that of a folder. after: the option that it follows in help, where that is not the field before. panel:
+    one of PANELS; help has no panels where an option has none.
     """
 
     help: str
@@ -46,6 +55,7 @@ class Option:
     file: bool = True
     folder: bool = True
     after: str = ""
+    panel: str = ""
 
 
 @dataclass(frozen=True)

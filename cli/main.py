@@ -12,48 +12,53 @@ import importlib
 import io
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
 
-from epcheck.cli import cache, completion
+from epcheck.api.option import OUTPUT, PANELS
+from epcheck.cli import cache, completion, usage_error
 from epcheck.cli.outline import Outline, build_app, describe_app
-from epcheck.cli.terminal.exit_codes import INTERRUPTED
+from epcheck.cli.terminal import failure
+from epcheck.cli.terminal.exit_codes import CANNOT, INTERRUPTED
 
 GROUPS: Mapping[str, Mapping[str, str]] = {
-    "The suite": {
+    "Begin here": {
         "run": "suite.run",
         "nightly": "suite.nightly",
+        "repro": "suite.repro",
+        "diff": "runs.diff",
+        "report": "runs.report",
+        "validate": "models.validate",
+        "status": "machine.status",
+    },
+    "The suite": {
         "list": "suite.listing",
         "coverage": "suite.coverage",
         "fuzz": "suite.fuzz",
         "directml": "suite.directml",
     },
     "A failure": {
-        "repro": "suite.repro",
         "replay": "suite.replay",
         "bisect": "suite.bisect",
         "expect": "suite.expect",
         "report-bug": "suite.report_bug",
     },
     "Models": {
-        "validate": "models.validate",
         "doctor": "models.doctor",
         "reduce": "models.reduce",
         "harvest": "models.harvest",
         "zoo": "models.zoo",
     },
     "Finished runs": {
-        "report": "runs.report",
-        "diff": "runs.diff",
         "trend": "runs.trend",
         "site": "runs.site",
         "merge": "runs.merge",
         "store": "runs.store",
     },
     "Providers and this machine": {
-        "status": "machine.status",
         "demo": "machine.demo",
         "env": "machine.env",
         "lab": "machine.lab",
@@ -63,7 +68,8 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "profile": "runs.profile",
     },
 }
-"""What commands are about, as `--help` shows them -> command -> its module of `commands/`, whose `app` it is."""
+"""The commands that most people need, and what the others are about, as `--help` shows them -> command -> its module of
+`commands/`, whose `app` it is."""
 
 MODULES = {name: module for group in GROUPS.values() for name, module in group.items()}
 
@@ -103,7 +109,7 @@ class _Commands(typer.core.TyperGroup):
             self._outlines = load_outlines()
         return super().resolve_command(ctx, args)
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in MODULES:
             return None
         if self._listed:
@@ -113,7 +119,35 @@ class _Commands(typer.core.TyperGroup):
         app = build_app(self._outlines[cmd_name]) if self._outlines else _import_app(cmd_name)
         command = typer.main.get_command(app)
         command.name = cmd_name
+        _put_help_into_a_panel(command, ctx)
         return command
+
+    def make_context(self, *args: Any, **settings: Any) -> Any:
+        with _one_sentence():
+            return super().make_context(*args, **settings)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _one_sentence(ctx):
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _one_sentence(ctx: Any = None) -> Iterator[None]:
+    """Turn what typer says of a command line, with its usage and a box, into one sentence and exit code 2."""
+    try:
+        yield
+    except usage_error.UsageError as error:
+        if usage_error.asks_for_help(error):
+            raise
+        called = f"epcheck {(ctx and ctx.invoked_subcommand) or ''}".rstrip()
+        failure.say(usage_error.describe(error, called))
+        raise typer.Exit(CANNOT) from None
+
+
+def _put_help_into_a_panel(command: Any, ctx: Any) -> None:
+    """`--help` is among the outputs of a command whose options are in panels; alone, it would have one of its own."""
+    if any(getattr(each, "rich_help_panel", None) in PANELS for each in command.params):
+        command.get_help_option(ctx).rich_help_panel = OUTPUT
 
 
 def _asks_for_help(arguments: Sequence[str]) -> bool:

@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import typer
 
-from epcheck.api.option import Group, Option
+from epcheck.api.option import PANELS, Group, Option
 from epcheck.cli.completion import find_completer
 from epcheck.cli.terminal import exit_codes, failure
 from epcheck.cli.terminal.terminal import Terminal
@@ -32,7 +32,7 @@ def command(
     """Add a function of options to an app as a command, with the function's docstring as its help. What goes wrong in
     it, epcheck's errors and the system's, is one sentence and exit code 2. prints_data: its output is for programs: a
     notice of the configuration goes to stderr."""
-    parameters = tuple(_in_order(tuple(_parameters(options))))
+    parameters = _in_panels(_in_order(tuple(_parameters(options))))
 
     def register(function: Command[Options]) -> Command[Options]:
         def call(**values: Any) -> None:
@@ -107,6 +107,7 @@ def _declare(name: str, option: Option) -> Any:
         "help": option.help, "metavar": option.metavar, "show_default": option.default or True,
         "min": option.minimum, "max": option.maximum, "file_okay": option.file, "dir_okay": option.folder,
         "autocompletion": find_completer(name, option.flags, option.argument),
+        "rich_help_panel": option.panel or None,
     }  # fmt: skip
     return typer.Argument(**settings) if option.argument else typer.Option(*option.flags, **settings)
 
@@ -139,6 +140,16 @@ def _in_order(parameters: Sequence[_Parameter]) -> list[_Parameter]:
             names = [other.name for other in ordered]
             ordered.insert(names.index(parameter.option.after) + 1, parameter)
     return ordered
+
+
+def _in_panels(parameters: Sequence[_Parameter]) -> tuple[_Parameter, ...]:
+    """Those of one panel together, in the order of the panels; without panels where one of the options has none."""
+    flagged = [parameter for parameter in parameters if not parameter.option.argument]
+    if all(parameter.option.panel for parameter in flagged):
+        arguments = [parameter for parameter in parameters if parameter.option.argument]
+        return (*arguments, *sorted(flagged, key=lambda parameter: PANELS.index(parameter.option.panel)))
+    without = (dataclasses.replace(parameter.option, panel="") for parameter in parameters)
+    return tuple(dataclasses.replace(each, option=option) for each, option in zip(parameters, without, strict=True))
 
 
 def _build_options(options: type[Options], parameters: Sequence[_Parameter], values: Mapping[str, Any]) -> Options:

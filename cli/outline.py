@@ -21,7 +21,7 @@ Kind = Literal["bool", "int", "float", "str", "path", "choice"]
 
 KINDS: Mapping[Kind, type] = {"bool": bool, "int": int, "float": float, "str": str, "path": Path}
 
-SETTINGS = ("help", "metavar", "show_default", "min", "max", "file_okay", "dir_okay")
+SETTINGS = ("help", "metavar", "show_default", "min", "max", "file_okay", "dir_okay", "rich_help_panel")
 """What typer is told of a parameter beside its flags."""
 
 

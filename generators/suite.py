@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from enum import StrEnum
 from functools import cache, lru_cache, partial
 from itertools import chain, islice
@@ -14,6 +13,7 @@ from epcheck.generators.case_pattern import matches
 from epcheck.generators.directml import OperatorDesc
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.error import EpcheckError
+from epcheck.generators.nearest import ask_if_meant, find_nearest
 from epcheck.generators.operator import DECLARED, is_defined_here
 from epcheck.generators.registry import all_operators, operator_of
 from epcheck.generators.sources import (
@@ -30,9 +30,6 @@ from epcheck.generators.sources import (
 )
 from epcheck.generators.sources.case_source import CaseSource
 from epcheck.generators.sources.version_converted import VersionConverted
-
-CLOSE = 3
-"""Ids that the message about an unknown one names at most."""
 
 
 class SelectionError(EpcheckError, ValueError):
@@ -125,11 +122,13 @@ def cases(
     every = _list_source_cases(source)
     for name in names:
         if name not in every:
-            raise SelectionError(f"unknown operator '{name}'. {_suggest(name, every)}")
+            meant = ask_if_meant(find_nearest(name, every)) or "`epcheck list operators` prints all."
+            raise SelectionError(f"unknown operator '{name}'. {meant}")
     wanted = set(dtypes)
     if unknown := wanted - (found := _dtypes_up_to(wanted, every)):
-        listed = ", ".join(sorted(_single(found)))
-        raise SelectionError(f"unknown dtype '{min(unknown)}'; the suite has: {listed}")
+        known = sorted(_single(found))
+        meant = ask_if_meant(find_nearest(min(unknown), known)) or f"The suite has: {', '.join(known)}"
+        raise SelectionError(f"unknown dtype '{min(unknown)}'. {meant}")
     selected = (
         case
         for name in dict.fromkeys(names or every)
@@ -219,31 +218,23 @@ def is_own(case: Case) -> bool:
     return case.source in OWN_SOURCES and is_defined_here(case.builder)
 
 
-def _suggest(name: str, names: Iterable[str]) -> str:
-    """What to write instead of an unknown operator: the one that differs in the case of letters, else the nearest."""
-    by_lower = {known.lower(): known for known in names}
-    if name.lower() in by_lower:
-        return f"Did you mean {by_lower[name.lower()]}?"
-    if near := [by_lower[lower] for lower in get_close_matches(name.lower(), by_lower, cutoff=0.6)]:
-        return f"Did you mean {' or '.join(filter(None, (', '.join(near[:-1]), near[-1])))}?"
-    return "`epcheck list operators` prints all."
-
-
 def case_by_id(case_id: str, source: Sources | None = None) -> Case:
     """The case of exactly that id. source: where it is; None for the suite and onnx's tests, which the id tells apart.
     Raises SelectionError, when there is none; it names those that differ in what the brackets hold, else those that
     are written almost alike."""
     if source is None:
         source = _source_in_id(case_id)
-    of_operator = _find_by_id(source, case_id.partition("/")[0].rpartition("-")[0])
+    operator = case_id.partition("/")[0].rpartition("-")[0]
+    of_operator = _find_by_id(source, operator)
     if case_id in of_operator:
         return of_operator[case_id]
-    close = [known for known in of_operator if known.startswith(f"{case_id}[")]
-    close = close or get_close_matches(case_id, of_operator, CLOSE, cutoff=0.8)
-    hint = f"did you mean one of: {', '.join(close)}" if close else "`epcheck list` prints all case ids"
     if isinstance(source, Source) and f"/{harvested.PREFIX}" in case_id:
-        hint = "harvested cases need --source FOLDER"
-    raise SelectionError(f"unknown case '{case_id}'; {hint}")
+        raise SelectionError(f"unknown case '{case_id}'; harvested cases need --source FOLDER")
+    close = tuple(known for known in of_operator if known.startswith(f"{case_id}["))
+    for near in find_nearest(operator, _list_source_cases(source))[:1] if not of_operator else ():
+        of_operator = _find_by_id(source, near)
+    hint = ask_if_meant(close or find_nearest(case_id, of_operator)) or "`epcheck list` prints all case ids."
+    raise SelectionError(f"unknown case '{case_id}'. {hint}")
 
 
 def _source_in_id(case_id: str) -> AnySource:

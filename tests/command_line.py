@@ -34,9 +34,9 @@ def epcheck(*arguments: str, cwd: Path, start: Sequence[str] = START, **changes:
     return Done(done.returncode, done.stdout, done.stderr)
 
 
-def call(*arguments: str) -> Done:
-    """In this process; a traceback would be raised."""
-    result = CliRunner().invoke(app, list(arguments), env={"COLUMNS": "200", "NO_COLOR": "1"})
+def call(*arguments: str, columns: int = 200) -> Done:
+    """In this process; a traceback would be raised. columns: characters of a line of the terminal."""
+    result = CliRunner().invoke(app, list(arguments), env={"COLUMNS": str(columns), "NO_COLOR": "1"})
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return Done(result.exit_code, result.stdout, result.stderr)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from epcheck.api.models.parsing import level_of, only_target, ranges_of
-from epcheck.api.option import Option
+from epcheck.api.option import JUDGE, MACHINE, SELECT, Option
 from epcheck.conformance.targets.target import Target
 from epcheck.models.execution.runner import LEVELS
 from epcheck.models.execution.session import Level
@@ -21,21 +21,37 @@ FeedsFile = Annotated[
 ]
 Dims = Annotated[
     Mapping[str, Sequence[int]],
-    Option("Sizes of a dynamic dimension; repeat for more.", flags=("--dim",), metavar="NAME=SIZE,...", parse=ranges_of,
-           many=True),
+    Option(
+        "Sizes of a dynamic dimension; repeat for more.", flags=("--dim",), metavar="NAME=SIZE,...", parse=ranges_of,
+        many=True, panel=SELECT,
+    ),
 ]  # fmt: skip
 Seeds = Annotated[
-    tuple[int, ...], Option("Seed of generated feeds; repeat for more. Default: 0 and 1.", flags=("--seed",))
+    tuple[int, ...],
+    Option("Seed of generated feeds; repeat for more. Default: 0 and 1.", flags=("--seed",), metavar="N", panel=SELECT),
 ]
-OptimisationLevel = Annotated[Level, Option(f"Graph optimisation: {', '.join(LEVELS)}.", parse=level_of)]
-Rtol = Annotated[float | None, Option("Allowed relative error. Default: derived from the model.", minimum=0)]
-Atol = Annotated[float | None, Option("Allowed absolute error. Without --rtol, the only criterion.", minimum=0)]
-Snr = Annotated[float | None, Option("Required signal-to-noise ratio in dB. Default: derived from the model.")]
+OptimisationLevel = Annotated[
+    Level, Option(f"Graph optimisation: {', '.join(LEVELS)}.", metavar="LEVEL", parse=level_of, panel=MACHINE)
+]
+Rtol = Annotated[
+    float | None,
+    Option("Allowed relative error. Default: derived from the model.", metavar="X", minimum=0, panel=JUDGE),
+]
+Atol = Annotated[
+    float | None,
+    Option("Allowed absolute error. Without --rtol, the only criterion.", metavar="X", minimum=0, panel=JUDGE),
+]
+Snr = Annotated[
+    float | None,
+    Option("Required signal-to-noise ratio in dB. Default: derived from the model.", metavar="DB", panel=JUDGE),
+]
 Agreement = Annotated[
-    float | None, Option("Required share of equal elements in integer outputs.", minimum=0, maximum=1)
+    float | None,
+    Option("Required share of equal elements in integer outputs.", metavar="X", minimum=0, maximum=1, panel=JUDGE),
 ]
 MostSessions = Annotated[int, Option("Most sessions.", minimum=1)]
 MostSeconds = Annotated[float, Option("Time limit in seconds.", minimum=1)]
 StepDeadline = Annotated[
-    float, Option("Time limit in seconds for each step of a session.", flags=("--timeout",), minimum=1)
+    float,
+    Option("Time limit for each step of a session.", flags=("--timeout",), metavar="SECONDS", minimum=1, panel=MACHINE),
 ]

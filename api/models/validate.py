@@ -20,7 +20,7 @@ from epcheck.api.models.option_types import (
     StepDeadline,
 )
 from epcheck.api.models.written_files import page_bytes, write_files
-from epcheck.api.option import Option, OptionError
+from epcheck.api.option import JUDGE, MACHINE, OUTPUT, SELECT, Option, OptionError
 from epcheck.api.option_types import AnnotationsFile, JUnitFile, MarkdownFile, OwnProcess, Vulkan
 from epcheck.api.progress import SILENT, Progress
 from epcheck.conformance.records import strict_json
@@ -66,14 +66,25 @@ class ValidateOptions:
     ]
     targets: Annotated[
         tuple[str | Target, ...],
-        Option("Candidate; repeat for more. Default: the best.", flags=("--target", "-t"), parse=str),
+        Option(
+            "Candidate; repeat for more. Default: the best.",
+            flags=("--target", "-t"),
+            metavar="TARGET",
+            parse=str,
+            panel=SELECT,
+        ),
     ] = ()
     baseline: Annotated[
-        str | Target | None, Option("Target to compare with; 'none' for the oracle alone.", parse=str)
+        str | Target | None,
+        Option("Target to compare with; 'none' for the oracle alone.", metavar="TARGET", parse=str, panel=JUDGE),
     ] = None
     feeds: Annotated[
         Path | None,
-        Option("An .npz or a folder of ONNX test data; for several models, a folder with MODEL.npz or MODEL."),
+        Option(
+            "An .npz or a folder of ONNX test data; for several models, a folder with MODEL.npz or MODEL.",
+            metavar="FEEDS",
+            panel=SELECT,
+        ),
     ] = None
     dims: Dims = field(default_factory=dict)
     seeds: Seeds = SEEDS
@@ -82,20 +93,36 @@ class ValidateOptions:
     atol: Atol = None
     snr: Snr = None
     agreement: Agreement = None
-    culprit: Annotated[bool, Option("Find the wrong nodes.")] = True
-    advice: Annotated[bool, Option("Try changes that would place the remaining nodes on the provider.")] = True
+    culprit: Annotated[bool, Option("Find the wrong nodes.", panel=JUDGE)] = True
+    advice: Annotated[
+        bool, Option("Try changes that would place the remaining nodes on the provider.", panel=JUDGE)
+    ] = True
     deadline_s: StepDeadline = DEADLINE_S
-    speed: Annotated[bool, Option("Measure latency, memory and the slowest nodes of both targets.")] = False
+    speed: Annotated[bool, Option("Measure latency, memory and the slowest nodes of both targets.", panel=JUDGE)] = (
+        False
+    )
     vulkan: Vulkan = None
     own_process: OwnProcess = True
-    config: Annotated[Path | None, Option("Use this epcheck.toml; its [validate] has the limits.", folder=False)] = None
+    config: Annotated[
+        Path | None,
+        Option("Use this epcheck.toml, with limits for models.", metavar="FILE", folder=False, panel=MACHINE),
+    ] = None
     html: Annotated[
         Path | None,
-        Option("Write the page to this file. Default: MODEL.validation.html, or validation.html.", folder=False),
+        Option(
+            "Write the page to this file. Default: MODEL.validation.html, or validation.html.",
+            metavar="FILE",
+            folder=False,
+            panel=OUTPUT,
+        ),
     ] = None
-    json: Annotated[Path | None, Option("Write the full result as JSON to this file.", folder=False)] = None
+    json: Annotated[
+        Path | None, Option("Write the full result as JSON to this file.", metavar="FILE", folder=False, panel=OUTPUT)
+    ] = None
     junit: JUnitFile = None
-    sarif: Annotated[Path | None, Option("Write SARIF 2.1.0, for code scanning.", metavar="FILE", folder=False)] = None
+    sarif: Annotated[
+        Path | None, Option("Write SARIF 2.1.0, for code scanning.", metavar="FILE", folder=False, panel=OUTPUT)
+    ] = None
     markdown: MarkdownFile = None
     annotations: AnnotationsFile = None
 

@@ -31,6 +31,7 @@ from epcheck.conformance.targets.specification import described
 from epcheck.generators import registry, suite
 from epcheck.generators.claims import DML, Claims
 from epcheck.generators.error import EpcheckError
+from epcheck.generators.nearest import ask_if_meant, find_nearest
 
 __all__ = [
     "FAILING",
@@ -120,7 +121,8 @@ def separations(operators: Sequence[str] = ()) -> Iterator[Separation]:
     known = registry.all_operators()
     for name in operators:
         if name not in known:
-            raise suite.SelectionError(f"unknown operator '{name}'. `epcheck list operators` prints all.")
+            meant = ask_if_meant(find_nearest(name, known)) or "`epcheck list operators` prints all."
+            raise suite.SelectionError(f"unknown operator '{name}'. {meant}")
     return separation.separations([known[name] for name in operators or known])
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated
 
-from epcheck.api.option import Option
-from epcheck.api.option_types import Dtypes, Operators, Thin
+from epcheck.api.option_types import Dtypes, Operators, Patterns, Thin
 from epcheck.api.suite.option_types import CaseSource
 from epcheck.conformance.targets import expectation
 from epcheck.conformance.targets.choice import best_choice, why_no_dml
@@ -32,7 +30,7 @@ class CasesOptions:
 
     operators: Operators = ()
     dtypes: Dtypes = ()
-    patterns: Annotated[tuple[str, ...], Option("Glob or substring of case ids.", flags=("-k",))] = ()
+    patterns: Patterns = ()
     source: CaseSource = Source.SUITE
     thin: Thin = False
 

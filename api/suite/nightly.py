@@ -11,7 +11,7 @@ from typing import Annotated
 from epcheck import reports
 from epcheck.api.fuzzing.fuzz import FuzzOptions
 from epcheck.api.fuzzing.nightly_search import Budget, searches
-from epcheck.api.option import Group, Option
+from epcheck.api.option import JUDGE, OUTPUT, SELECT, Group, Option
 from epcheck.api.option_types import Factor
 from epcheck.api.progress import SILENT, Progress
 from epcheck.api.runs.result import COMPLETE
@@ -51,7 +51,7 @@ STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 _OF_RUN = Group(
     ("targets", "baseline", "operators", "dtypes", "patterns", "limit", "source", "thin", "variants", "expect",
      "reference", "vulkan", "config", "jobs", "root"),
-    {"root": Option("Parent folder of run folders.", after="store")},
+    {"root": Option("Parent folder of run folders.", metavar="FOLDER", after="store", panel=OUTPUT)},
 )  # fmt: skip
 
 
@@ -63,17 +63,31 @@ class NightlyOptions:
     fuzz_graph_minutes: None for no search. fuzz_out: what a night found in it, the next one replays first."""
 
     run: Annotated[RunOptions, _OF_RUN]
-    store: Annotated[Path | None, Option("Store for the runs, and for the last good one.", default="epcheck-store")] = (
-        None
-    )
-    out: Annotated[Path | None, Option("Folder for the night's files.", default="the run folder")] = None
-    against: Annotated[Path | None, Option("Compare with this run instead of the last good one.", metavar="RUN")] = None
-    factor: Factor = drift.FACTOR
-    fuzz_minutes: Annotated[float | None, Option("Fuzz single nodes for this long per target.", minimum=0.01)] = None
-    fuzz_graph_minutes: Annotated[
-        float | None, Option("Fuzz graphs of several nodes for this long per target.", minimum=0.01)
+    store: Annotated[
+        Path | None,
+        Option(
+            "Store for the runs, and for the last good one.", metavar="FOLDER", default="epcheck-store", panel=OUTPUT
+        ),
     ] = None
-    fuzz_out: Annotated[Path, Option("Folder for fuzzing examples and faults.", file=False)] = Path("epcheck-fuzz")
+    out: Annotated[
+        Path | None,
+        Option("Folder for the night's files.", metavar="FOLDER", default="the run folder", panel=OUTPUT),
+    ] = None
+    against: Annotated[
+        Path | None, Option("Compare with this run instead of the last good one.", metavar="RUN", panel=JUDGE)
+    ] = None
+    factor: Factor = drift.FACTOR
+    fuzz_minutes: Annotated[
+        float | None,
+        Option("Fuzz single nodes for this long per target.", metavar="MINUTES", minimum=0.01, panel=SELECT),
+    ] = None
+    fuzz_graph_minutes: Annotated[
+        float | None,
+        Option("Fuzz graphs of several nodes for this long per target.", metavar="MINUTES", minimum=0.01, panel=SELECT),
+    ] = None
+    fuzz_out: Annotated[
+        Path, Option("Folder for fuzzing examples and faults.", metavar="FOLDER", file=False, panel=OUTPUT)
+    ] = Path("epcheck-fuzz")
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
-from epcheck.api.option import Option
+from epcheck.api.option import JUDGE, MACHINE, SELECT, Option
 from epcheck.conformance.targets.variants import Axis, parse_axes
 from epcheck.generators.suite import Source, Sources, sources_of
+
+Candidates = Annotated[
+    tuple[str, ...],
+    Option(
+        "Candidate; repeat to compare several. Default: the best.", flags=("--target", "-t"), metavar="TARGET",
+        panel=SELECT,
+    ),
+]  # fmt: skip
+
+Baseline = Annotated[
+    str | None, Option("Target to compare with; 'none' for the oracles alone.", metavar="TARGET", panel=JUDGE)
+]
+
+ConfigFile = Annotated[Path | None, Option("Use this epcheck.toml.", metavar="FILE", panel=MACHINE)]
 
 CaseSource = Annotated[
     Sources,
@@ -14,10 +29,11 @@ CaseSource = Annotated[
         "Where cases come from: suite, onnx (its node tests; onnx@dml: in versions that dml claims), or a folder of "
         "`epcheck harvest`; repeat for more.",
         flags=("--source",),
-        metavar="suite|onnx|onnx@PROVIDER|FOLDER",
+        metavar="SOURCE",
         default=Source.SUITE.value,
         parse=sources_of,
         many=True,
+        panel=SELECT,
     ),
 ]
 
@@ -29,5 +45,6 @@ Variants = Annotated[
         metavar="AXIS,...",
         parse=parse_axes,
         many=True,
+        panel=JUDGE,
     ),
 ]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from epcheck.api.option import Option
-from epcheck.api.option_types import Dtypes, MaxFlaky, Operators, Root, Strict, Thin, Vulkan
-from epcheck.api.suite.option_types import CaseSource, Variants
+from epcheck.api.option import JUDGE, MACHINE, OUTPUT, SELECT, Option
+from epcheck.api.option_types import Dtypes, MaxFlaky, Operators, Patterns, Root, Strict, Thin, Vulkan
+from epcheck.api.suite.option_types import Baseline, Candidates, CaseSource, ConfigFile, Variants
 from epcheck.conformance.scheduling.shard import Shard as Shard
 from epcheck.conformance.targets.variants import Axis as Axis
 from epcheck.generators import suite
@@ -38,70 +38,86 @@ class RunOptions:
     run is resumed.
     """
 
-    targets: Annotated[
-        tuple[str, ...],
-        Option("Candidate; repeat to compare several. Default: the best.", flags=("--target", "-t")),
-    ] = ()
-    baseline: Annotated[str | None, Option("Target to compare with; 'none' for the oracles alone.")] = None
+    targets: Candidates = ()
+    baseline: Baseline = None
     operators: Operators = ()
     dtypes: Dtypes = ()
-    patterns: Annotated[tuple[str, ...], Option("Glob or substring of case ids; repeat for more.", flags=("-k",))] = ()
-    limit: Annotated[int | None, Option("Stop after N cases.", minimum=1)] = None
+    patterns: Patterns = ()
+    limit: Annotated[int | None, Option("Stop after N cases.", metavar="N", minimum=1, panel=SELECT)] = None
     source: CaseSource = Source.SUITE
     thin: Thin = False
-    whole: Annotated[bool, Option("Run all cases in suite order, without a thin pass first.", flags=("--whole",))] = (
-        False
-    )
+    whole: Annotated[
+        bool, Option("Run all cases in suite order, without a thin pass first.", flags=("--whole",), panel=SELECT)
+    ] = False
     explain: Annotated[
         bool,
         Option(
             "Call DirectML directly for every failure, to find whether the provider or DirectML is wrong.",
             flags=("--explain",),
+            panel=JUDGE,
         ),
     ] = False
     variants: Variants = ()
-    expect: Annotated[tuple[Path, ...], Option("Additional TOML file of expectations.")] = ()
+    expect: Annotated[
+        tuple[Path, ...], Option("Additional TOML file of expectations.", metavar="FILE", panel=JUDGE)
+    ] = ()
     claims: Annotated[
-        tuple[Path, ...], Option("A claim table of a candidate's provider; `epcheck probe` makes one.", metavar="FILE")
+        tuple[Path, ...],
+        Option("A claim table of a candidate's provider; `epcheck probe` makes one.", metavar="FILE", panel=JUDGE),
     ] = ()
     strict: Strict = False
     max_flaky: MaxFlaky = None
-    reference: Annotated[bool, Option("Also run onnx.reference on every case.")] = True
+    reference: Annotated[bool, Option("Also run onnx.reference on every case.", panel=JUDGE)] = True
     root: Root = DEFAULT_ROOT
     resume: Annotated[
         Path | str | None,
-        Option("Resume an interrupted run, with its original selection.", metavar="RUN|latest", parse=str),
+        Option(
+            "Resume an interrupted run, with its original selection.", metavar="RUN|latest", parse=str, panel=SELECT
+        ),
     ] = None
     vulkan: Vulkan = None
-    config: Annotated[Path | None, Option("Use this epcheck.toml.")] = None
+    config: ConfigFile = None
     jobs: Annotated[
         int | None,
         Option(
             "Workers per target. Default: one per core; on a GPU, chosen automatically.",
             flags=("--jobs", "-j"),
+            metavar="N",
             minimum=1,
+            panel=MACHINE,
         ),
     ] = None
-    pack: Annotated[bool, Option("Run several cases in one session; verdicts do not change.")] = True
-    cache: Annotated[bool, Option("Reuse models and baseline results from earlier runs.")] = True
+    pack: Annotated[bool, Option("Run several cases in one session; verdicts do not change.", panel=MACHINE)] = True
+    cache: Annotated[bool, Option("Reuse models and baseline results from earlier runs.", panel=MACHINE)] = True
     shard: Annotated[
         Shard | None,
-        Option("Run the Kth of N parts; `epcheck merge` joins them.", metavar="K/N", parse=Shard.parse),
+        Option("Run the Kth of N parts; `epcheck merge` joins them.", metavar="K/N", parse=Shard.parse, panel=SELECT),
     ] = None
     balance: Annotated[
-        Path | None, Option("With --shard: balance shards by this run's times, not by count.", metavar="RUN")
+        Path | None,
+        Option("With --shard: balance shards by this run's times, not by count.", metavar="RUN", panel=SELECT),
     ] = None
-    scheduler: Annotated[str | None, Option("Run on the machines of a Dask cluster.", metavar="tcp://HOST:PORT")] = None
+    scheduler: Annotated[
+        str | None, Option("Run on the machines of a Dask cluster.", metavar="tcp://HOST:PORT", panel=MACHINE)
+    ] = None
     store: Annotated[
-        Path | None, Option("Compare with the runs of this store instead of those under --root.", file=False)
+        Path | None,
+        Option(
+            "Compare with the runs of this store instead of those under --root.",
+            metavar="FOLDER",
+            file=False,
+            panel=OUTPUT,
+        ),
     ] = None
     trace: Annotated[
         Path | None,
-        Option("Write a time trace for ui.perfetto.dev, and print totals.", metavar="FILE"),
+        Option("Write a time trace for ui.perfetto.dev, and print totals.", metavar="FILE", panel=OUTPUT),
     ] = None
     may_differ: Annotated[
         tuple[str, ...],
-        Option("Allow this fact to differ between machines of one target; repeat for more.", metavar="FACT"),
+        Option(
+            "Allow this fact to differ between machines of one target; repeat for more.", metavar="FACT", panel=MACHINE
+        ),
     ] = ()
 
     @property

@@ -47,6 +47,7 @@ from epcheck.conformance.targets.target import (
     TargetError,
 )
 from epcheck.conformance.windows_path import windows_path
+from epcheck.generators.nearest import ask_if_meant, find_nearest
 
 DML_NAME, DIRECTML = "dml", "directml"
 
@@ -108,9 +109,11 @@ def resolve(
         return _directml(specification, version, progress, vulkan)
     if specification == "reference":
         return Target("reference", (sys.executable,), ("reference",), window=32, jobs=0, forks=True)
-    known = ", ".join([*BUILT_IN, *tables])
+    known = (*BUILT_IN, *tables)
+    if meant := ask_if_meant(find_nearest(name, known)):
+        raise TargetError(f"unknown target '{specification}'. {meant} `epcheck list targets` prints all.")
     raise TargetError(
-        f"unknown target '{specification}'. Known targets: {known}, NAME@RELEASE, python:module:function, "
+        f"unknown target '{specification}'. Known targets: {', '.join(known)}, NAME@RELEASE, python:module:function, "
         f"ep:PACKAGE, and the path of a Python interpreter"
     )
 

@@ -5,9 +5,9 @@ To add one, write a module with `ARCHITECTURES` and name it in `_MODULES`.
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from functools import cache
 
+from epcheck.generators.nearest import ask_if_meant, find_nearest
 from epcheck.models.zoo import exports
 from epcheck.models.zoo.architecture import Architecture, ZooError
 from epcheck.models.zoo.architectures import (
@@ -44,6 +44,6 @@ def named(name: str) -> Architecture:
     """The architecture, or the export, of that name. Raises ZooError when there is none."""
     every = {architecture.name: architecture for architecture in (*all(), *exports.all())}
     if name not in every:
-        near = ", ".join(get_close_matches(name, every, cutoff=0.4)) or ", ".join(every)
-        raise ZooError(f"unknown model '{name}'. Did you mean {near}? `epcheck zoo list` prints all.")
+        meant = ask_if_meant(find_nearest(name, every, cutoff=0.4) or tuple(every))
+        raise ZooError(f"unknown model '{name}'. {meant} `epcheck zoo list` prints all.")
     return every[name]

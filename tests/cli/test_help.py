@@ -71,6 +71,7 @@ def test_the_list_has_every_command_in_its_group_with_one_sentence(
         shown = [line.split()[1] for line in listed[start:end].splitlines() if re.match(r"│ [a-z]", line)]
         assert shown == list(main.GROUPS[title])
     assert "Nothing is sent" not in listed  # the second sentence of report-bug
+    assert at[0] < listed.index("│ run ") < at[1]
     files = {path.stem for path in (Path(main.__file__).parent / "commands").glob("*/*.py")} - {"__init__"}
     assert {module.partition(".")[2] for module in main.MODULES.values()} == files
 
@@ -84,7 +85,37 @@ def test_help_of_what_is_kept_is_shown_and_calls_are_the_commands_own(
     assert "Kept words." in call("cache", "--help").out
     assert "Kept words." not in call("cache").out
     assert call("cache", "--help", "clear").code == 0
-    assert "No such option" in call("repro", "--no-such", "--help").err
+    assert "`epcheck repro` has no option --no-such." in call("repro", "--no-such", "--help").err
+
+
+PANELS = ("Select", "Judge", "Machine", "Output")
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize("command", ["run", "nightly", "validate"])
+def test_the_options_are_in_four_panels(command: str, columns: int) -> None:
+    shown = call(command, "--help", columns=columns).out
+    panels = [panel for panel in re.findall(r"╭─ (\w+) ─", shown) if panel != "Arguments"]
+    assert panels == list(PANELS)
+    assert max(map(len, shown.splitlines())) == columns
+
+
+def test_each_option_is_in_its_panel() -> None:
+    shown = call("run", "--help", columns=120).out
+    parts = {part.partition(" ")[0]: part for part in shown.split("╭─ ")[1:]}
+    flags = {panel: re.findall(r"^│ (--[\w-]+|-k)", re.sub(r"^│ +-k", "│ -k", part, flags=re.M), re.M)
+             for panel, part in parts.items()}  # fmt: skip
+    assert flags["Select"][:5] == ["--target", "--op", "--dtype", "-k", "--limit"]
+    assert flags["Judge"] == [
+        "--baseline", "--explain", "--variants", "--expect", "--claims", "--strict", "--max-flaky", "--reference",
+    ]  # fmt: skip
+    assert flags["Machine"] == ["--vulkan", "--config", "--jobs", "--pack", "--cache", "--scheduler", "--may-differ"]
+    assert flags["Output"][:3] == ["--root", "--store", "--trace"]
+    assert flags["Output"][-1] == "--help"
+
+
+def test_a_command_with_few_options_has_one_panel() -> None:
+    assert re.findall(r"╭─ (\w+) ─", call("bisect", "--help").out) == ["Arguments", "Options"]
 
 
 @pytest.mark.parametrize("damage", ["{", "[]", '{"stamp": 1}', '{"stamp": "STAMP", "value": {"run": 3}}'])

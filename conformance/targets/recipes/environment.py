@@ -20,6 +20,7 @@ from epcheck.conformance.targets.environments import RuntimeInstallError
 from epcheck.conformance.targets.recipes import swiftshader
 from epcheck.conformance.targets.recipes.recipe import RECIPES, Recipe
 from epcheck.conformance.targets.target import TargetError
+from epcheck.generators.nearest import ask_if_meant, find_nearest
 
 COMPLETE, DRIVER = "environment.json", "swiftshader"
 """The file that marks an environment which is complete, and the folder of its Vulkan driver."""
@@ -67,7 +68,8 @@ def environment(name: str) -> Environment:
     """
     start, at, release = name.partition("@")
     if start not in RECIPES:
-        raise TargetError(f"no recipe '{start}'; known are {', '.join(RECIPES)}")
+        meant = ask_if_meant(find_nearest(start, RECIPES)) or f"Known are {', '.join(RECIPES)}."
+        raise TargetError(f"no recipe '{start}'. {meant}")
     if at and not re.fullmatch(r"\d+(\.\d+)*\w*", release):
         raise TargetError(f"'{name}': '{release}' is not a release; write for example {start}@1.2.3")
     folder = environments.folder() / name.replace("@", "-")
