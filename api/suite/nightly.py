@@ -23,6 +23,7 @@ from epcheck.conformance.records.run import Run
 from epcheck.conformance.targets.choice import best_choice, default_baseline
 from epcheck.conformance.targets.environments import RuntimeInstallError
 from epcheck.conformance.targets.target import TargetError
+from epcheck.conformance.workers.client import TargetDown
 from epcheck.reports.diff import assessment, difference, drift
 from epcheck.reports.diff.assessment import Assessment
 from epcheck.reports.diff.compared_runs import open_pair, read_compared_run
@@ -34,7 +35,7 @@ from epcheck.reports.store.store import Store, default_store, open_store
 from epcheck.reports.trend.flaky_cases import flaky_cases
 from epcheck.reports.trend.last_good import read_last_good
 
-MACHINE_FAILED = (ClusterError, LabError, RuntimeInstallError, TargetError)
+MACHINE_FAILED = (ClusterError, LabError, RuntimeInstallError, TargetDown, TargetError)
 """What keeps a run from beginning that is no mistake in the options."""
 
 WRITERS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import sys
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -46,7 +47,8 @@ def run(options: RunOptions, *, progress: Progress = SILENT, workers: IdleWorker
     workers: keeps workers for the next run of this process. An interrupted run (KeyboardInterrupt) and a failed one
     (TargetDown, ClusterError) are closed and reported like any other; what ended them is in `RunResult.run.status`.
     Raises TargetError, SelectionError, ShardError, ExpectationError, LabError, RuntimeInstallError, ClusterError before
-    anything ran, and StoreError also when the disk is full: what was recorded is kept, and can be resumed.
+    anything ran, as TargetDown where a worker does not start, which leaves no folder; and StoreError also when the disk
+    is full: what was recorded is kept, and can be resumed.
     """
     if options.trace and not options.trace.absolute().parent.is_dir():
         raise StoreError(f"{options.trace}: no such folder; create it first")
@@ -120,6 +122,7 @@ class _Recording:
         self.folder, self.run, self.journal, self.done = folder, run, journal, done
         self._options = options
         self._status = COMPLETE
+        self._has_begun = bool(run.targets)
         self._started = time.monotonic()
 
     @classmethod
@@ -135,7 +138,7 @@ class _Recording:
         take_reading: Callable[[str], None],
         watched: _Watched,
     ) -> None:
-        """Run the cases and record them. Raises StoreError."""
+        """Run the cases and record them. Raises StoreError, and TargetDown where no target has started."""
 
         def take(line: Line) -> None:
             text, reading = line
@@ -150,6 +153,10 @@ class _Recording:
         except KeyboardInterrupt:
             self._status = INTERRUPTED
         except (TargetDown, ClusterError) as error:
+            if isinstance(error, TargetDown) and not self._has_begun:
+                self.journal.release()
+                shutil.rmtree(self.folder)
+                raise
             self._status = f"failed: {error}"
         except StoreError as error:
             with contextlib.suppress(StoreError):  # there may still be room for the sentence
@@ -177,7 +184,7 @@ class _Recording:
             name: target_facts.joined_facts([known.get(name, of_target), of_target])
             for name, of_target in facts.items()
         }
-        self.run = replace(self.run, targets=joined)
+        self.run, self._has_begun = replace(self.run, targets=joined), True
         reports.write_run(self.folder, self.run)
 
 

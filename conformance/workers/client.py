@@ -9,6 +9,7 @@ what comes out is an answer, a WorkerLost, or nothing. `request.py` waits for th
 from __future__ import annotations
 
 import queue
+import shlex
 import time
 from collections import deque
 from collections.abc import Mapping
@@ -245,7 +246,7 @@ class WorkerClient:
             last_words = f"; it said: {lost.log_tail.splitlines()[-1]}" if lost.log_tail else ""
             is_inside = current_broker() is not None  # where no program may be started
             reason = self.target.unavailable_reason() if self.target.unavailable_reason and not is_inside else ""
-            reasons = "; ".join(filter(None, (f"{why}{last_words}", reason)))
+            reasons = "; ".join(filter(None, (f"{why}{last_words}", reason or _advise(self.target))))
             raise TargetDown(f"target '{self.target.name}': its worker does not start: {reasons}")
         self.start()
         return None
@@ -326,3 +327,14 @@ class WorkerClient:
     def _busy_from(self, now: float) -> None:
         """A request, or one of its steps, begins."""
         self.busy_since, self._activity = now, None
+
+
+def _advise(target: Target) -> str:
+    """What to try where the worker of a target does not start; empty where the target does not say it."""
+    program = target.arguments[0] if target.arguments else ""
+    if program.startswith("python:"):
+        _, module, name = program.split(":")
+        return f"check that 'from {module} import {name.partition('.')[0]}' works in this folder"
+    if program == "onnxruntime" and not target.in_lab:
+        return f"""check that {shlex.join(target.command)} -c "import onnxruntime" works"""
+    return "see: epcheck lab status" if target.in_lab else ""

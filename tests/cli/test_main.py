@@ -110,13 +110,36 @@ def test_two_candidates_are_compared_in_one_run(tmp_path: Path) -> None:
     assert {item.candidate.target for item in reports.read_records(folder_of(tmp_path))} == {"cpu", "reference"}
 
 
-def test_a_target_that_cannot_start_ends_with_2_and_can_be_taken_up_again(tmp_path: Path) -> None:
-    done = call("run", "-t", "python:nothing:here", "--op", "Slice", "--limit", "2", "--root", str(tmp_path))
-    assert done.code == 2
-    why = "its worker does not start: the worker process ended: exit code 1; it said: ModuleNotFoundError"
-    assert f"the run failed: target 'python:nothing:here': {why}: No module named 'nothing'" in done.out
-    assert done.err == f"epcheck: the run failed: target 'python:nothing:here': {why}: No module named 'nothing'\n"
-    assert "Resume with: epcheck run --resume" in done.out
+ONE_CASE = ("--op", "Slice", "-k", "Slice-13/float32/steps_omitted*", "--limit", "1", "--baseline", "none")
+ENDS_AT_ONCE = "its worker does not start: the worker process ended: exit code"
+
+
+@pytest.mark.parametrize(
+    ("target", "why"),
+    [
+        ("python:nothing:here", f"{ENDS_AT_ONCE} 1; it said: ModuleNotFoundError: No module named 'nothing'; check "
+                                "that 'from nothing import here' works in this folder"),
+        ("python:os:no_such", f"{ENDS_AT_ONCE} 1; it said: AttributeError: module 'os' has no attribute 'no_such'; "
+                              "check that 'from os import no_such' works in this folder"),
+        pytest.param("/bin/true", f'{ENDS_AT_ONCE} 0; check that /bin/true -c "import onnxruntime" works', marks=posix),
+        ("/no/such/python", "no such interpreter: /no/such/python"),
+    ],
+)  # fmt: skip
+def test_a_target_that_does_not_start_leaves_no_run_and_says_what_to_do(tmp_path: Path, target: str, why: str) -> None:
+    done = call("run", "-t", target, *ONE_CASE, "--root", str(tmp_path / "runs"))
+    assert (done.code, done.out, done.err) == (2, "", f"epcheck: target '{target}': {why}\n")
+    assert list(tmp_path.glob("runs/*")) == []
+
+
+def test_a_run_that_has_begun_is_kept_where_its_target_does_not_start_again(tmp_path: Path) -> None:
+    (tmp_path / "epcheck.toml").write_text('[targets.mine]\nbase = "cpu"\n')
+    assert epcheck(*FEW[:1], "-t", "mine", *ONE_CASE, cwd=tmp_path).code == 0
+    folder = folder_of(tmp_path)
+    (folder / "journal.jsonl").write_bytes(b"")
+    (tmp_path / "epcheck.toml").write_text('[targets.mine]\nfunction = "nothing:here"\n')
+    done = epcheck("run", "--resume", "latest", cwd=tmp_path)
+    assert (done.code, "Resume with: epcheck run --resume" in done.out) == (2, True)
+    assert reports.read_run(folder).status.startswith("failed: target 'mine': its worker does not start")
 
 
 @contextmanager
