@@ -30,14 +30,15 @@ def command(
     app: typer.Typer, options: type[Options], name: str | None = None, prints_data: bool = False
 ) -> Callable[[Command[Options]], Command[Options]]:
     """Add a function of options to an app as a command, with the function's docstring as its help. What goes wrong in
-    it, epcheck's errors and the system's, is one sentence and exit code 2. prints_data: its output is for programs: a
-    notice of the configuration goes to stderr."""
+    it, epcheck's errors and the system's, is one sentence and exit code 2. prints_data: its output is for programs, as
+    it is with `--json` and `--quiet`: a notice of the configuration goes to stderr."""
     parameters = _in_panels(_in_order(tuple(_parameters(options))))
 
     def register(function: Command[Options]) -> Command[Options]:
         def call(**values: Any) -> None:
             with failure.one_sentence():
-                send_notices(Terminal(stderr=prints_data).print)
+                is_short = prints_data or True in (values.get("json"), values.get("quiet"))
+                send_notices(Terminal(stderr=is_short).print)
                 code = function(_build_options(options, parameters, values))
             raise typer.Exit(code or exit_codes.GOOD)
 

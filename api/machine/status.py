@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated
 
 from epcheck.api.machine.cache import cache_status
-from epcheck.api.option import Option
+from epcheck.api.option import MACHINE, Option
 from epcheck.api.progress import SILENT, Progress
 from epcheck.api.suite.run import run
 from epcheck.api.suite.run_options import RunOptions
@@ -37,7 +37,9 @@ TRIED = "Relu"
 class StatusOptions:
     """try_targets: start each target that is ready and run one case on it."""
 
-    try_targets: Annotated[bool, Option("Start each ready target and run one case on it.", flags=("--try",))] = False
+    try_targets: Annotated[
+        bool, Option("Start each ready target and run one case on it.", flags=("--try",), panel=MACHINE)
+    ] = False
 
 
 @dataclass(frozen=True)

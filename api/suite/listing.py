@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from epcheck.api.option_types import Dtypes, Operators, Patterns, Thin
 from epcheck.api.suite.option_types import CaseSource
@@ -13,7 +14,7 @@ from epcheck.conformance.targets.config import CONFIG, load_config
 from epcheck.conformance.targets.expectation import Expectation as Expectation
 from epcheck.conformance.targets.recipes.environment import Environment, known_environments
 from epcheck.conformance.targets.specification import resolve
-from epcheck.generators import exclusions, registry, suite
+from epcheck.generators import exclusions, suite
 from epcheck.generators.case import Case as Case
 from epcheck.generators.exclusions import Exclusion as Exclusion
 from epcheck.generators.sources import version_converted
@@ -70,11 +71,16 @@ def cases(options: CasesOptions | None = None) -> Iterator[Case]:
     return suite.cases(chosen.operators, chosen.dtypes, chosen.patterns, source=chosen.source, thin=chosen.thin)
 
 
-def operators() -> Iterator[OperatorCases]:
-    """Every operator of the suite, in a stable order."""
-    for name in registry.all_operators():
-        own = list(suite.cases([name]))
-        yield OperatorCases(name, tuple(sorted({case.since_version for case in own})), len(own))
+def operators(options: CasesOptions | None = None) -> tuple[OperatorCases, ...]:
+    """The operators of the selected cases, by name, without those that `left_out` has. Raises SelectionError."""
+    chosen = options or CasesOptions()
+    without = {each.name for each in left_out(chosen)}
+    names = tuple(name for name in chosen.operators if name not in without)
+    versions: dict[str, Counter[int]] = {}
+    if names or not chosen.operators:
+        for case in cases(replace(chosen, operators=names)):
+            versions.setdefault(case.operator_key, Counter())[case.since_version] += 1
+    return tuple(OperatorCases(name, tuple(sorted(of)), of.total()) for name, of in sorted(versions.items()))
 
 
 def version_conversions(provider: str) -> tuple[Conversion, ...]:
@@ -83,9 +89,14 @@ def version_conversions(provider: str) -> tuple[Conversion, ...]:
     return tuple(version_converted.convert_tests(VersionConverted(provider)))
 
 
-def left_out() -> tuple[Exclusion, ...]:
-    """The operators of ai.onnx without a case, each with the reason."""
-    return tuple(exclusions.list_excluded_operators())
+def left_out(options: CasesOptions | None = None) -> tuple[Exclusion, ...]:
+    """The operators of ai.onnx without a case, each with the reason: those that are named, or all where nothing is
+    selected."""
+    chosen = options or CasesOptions()
+    if replace(chosen, operators=()) != CasesOptions():
+        return ()
+    every = tuple(exclusions.list_excluded_operators())
+    return tuple(each for each in every if each.name in chosen.operators) if chosen.operators else every
 
 
 def element_types() -> tuple[ElementType, ...]:

@@ -82,6 +82,11 @@ def show(terminal: Terminal, assessment: Assessment) -> None:
                 terminal.print(line)
         for line in _drifts(difference):
             terminal.print(line)
+    show_verdict(terminal, assessment)
+
+
+def show_verdict(terminal: Terminal, assessment: Assessment) -> None:
+    """The result of an assessment and its sentences."""
     terminal.print((assessment.title, COLOURS.get(assessment.result, "bold yellow")), f"  {assessment.sentences}")
 
 

@@ -47,8 +47,8 @@ def choose_exit_code(result: RunResult) -> int:
 
 
 def show(terminal: Terminal, result: RunResult) -> None:
-    """The verdicts of a run: a table by operator, notes, the causes of failures, the verdict, where the report is."""
-    run, folder = result.run, result.folder
+    """The verdicts of a run: a table by operator, notes, the causes of failures, and what `show_verdict` shows."""
+    run = result.run
     for target in result.summary.targets:
         terminal.print(target.target, style="italic")
         terminal.print_table(_table(target))
@@ -66,6 +66,12 @@ def show(terminal: Terminal, result: RunResult) -> None:
             terminal.print(("accuracy suspicion", "yellow"), f" {suspicion.describe(run.baseline or 'the baseline')}")
         if len(target.suspicions) > SUSPICIONS:
             terminal.print(f"… and {len(target.suspicions) - SUSPICIONS} more accuracy suspicions in the report")
+    show_verdict(terminal, result)
+
+
+def show_verdict(terminal: Terminal, result: RunResult) -> None:
+    """What changed since earlier runs, the verdict, what to do, and where the report is."""
+    run, folder = result.run, result.folder
     for since in result.since:
         whose = f"{since.target} " if len(result.since) > 1 else ""
         terminal.print(f"{whose}{since.sentence}")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import typer
 
 from epcheck.api.models.validate import CANNOT_TELL, FAILS, PASSES, Gate, ValidateOptions, validate
 from epcheck.cli.options import command
+from epcheck.cli.output import Quiet, choose_progress
 from epcheck.cli.terminal import exit_codes
-from epcheck.cli.terminal.progress import TerminalProgress
 from epcheck.cli.terminal.terminal import Table, Terminal
 from epcheck.cli.terminal.text import MESSAGE, brief
 from epcheck.models.validation import page
@@ -47,8 +47,15 @@ WIDTH = 120
 """Characters of a line that goes to no terminal; rich takes 80."""
 
 
-@command(app, ValidateOptions)
-def validate_models(options: ValidateOptions) -> int:
+@dataclass(frozen=True)
+class ShownValidation(ValidateOptions):
+    """A validation, and how it is shown."""
+
+    quiet: Quiet = False
+
+
+@command(app, ShownValidation)
+def validate_models(options: ShownValidation) -> int:
     """Validate models on targets: do they load, where does each node run and why, are they right, which are wrong.
 
     Exit code: 0 all run and are right, 1 one does not load, fails, is wrong or breaks a limit of epcheck.toml, 2 it
@@ -56,14 +63,16 @@ def validate_models(options: ValidateOptions) -> int:
     """
     terminal = Terminal(width=WIDTH)
     options = replace(options, html=options.html or options.default_page)
-    gate = validate(options, progress=TerminalProgress(terminal))
+    gate = validate(options, progress=choose_progress(options.quiet))
     if options.is_single:
-        show(terminal, gate.validation)
+        (show_headline if options.quiet else show)(terminal, gate.validation)
         for sentence in gate.checked[0].broken:
             if sentence != gate.validation.headline:
                 terminal.print(brief(f"{sentence} (epcheck.toml)"), style="bold red")
     else:
-        show_table(terminal, gate)
+        if not options.quiet:
+            show_table(terminal, gate)
+        terminal.print(gate.headline, style=f"bold {RESULTS[gate.result]}")
     terminal.print(f"Page: {options.html}")
     return EXIT_CODES[gate.result]
 
@@ -83,7 +92,6 @@ def show_table(terminal: Terminal, gate: Gate) -> None:
     for checked in gate.checked:
         if checked.result != PASSES:
             terminal.print(brief(f"{checked.name} on {checked.target}: {checked.words}"), style=RESULTS[checked.result])
-    terminal.print(gate.headline, style=f"bold {RESULTS[gate.result]}")
 
 
 def show(terminal: Terminal, validation: Validation) -> None:
@@ -137,7 +145,12 @@ def show(terminal: Terminal, validation: Validation) -> None:
         for node in validation.speeds.candidate.nodes[:3]:
             where = f"{node.name} ({node.operator}, {node.provider})"
             say(f"   {milliseconds(node.seconds)} ms, {percent(node.share)}: {where}")
-    say(validation.headline, f"bold {COLOURS.get(validation.status, 'red')}")
+    show_headline(terminal, validation)
+
+
+def show_headline(terminal: Terminal, validation: Validation) -> None:
+    """The verdict on a model."""
+    terminal.print(brief(validation.headline), style=f"bold {COLOURS.get(validation.status, 'red')}")
 
 
 def _show_verdicts(say: Callable[..., None], validation: Validation) -> None:
