@@ -12,10 +12,11 @@ from epcheck.conformance.records.opinion import Opinion
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.records.run import Run
 from epcheck.conformance.records.terms import EXPECTED, FAILING, FAILURE
+from epcheck.conformance.targets.target import CPU
 from epcheck.conformance.test_data import repro
 from epcheck.generators import schema, suite
 from epcheck.generators.case import BuiltCase
-from epcheck.reports.bug_report.issue import Answer, Issue, title
+from epcheck.reports.bug_report.issue import Answer, Issue, is_provider, title
 from epcheck.reports.causes.cause import Cause
 from epcheck.reports.runs.causes import find_causes_of_run
 from epcheck.reports.runs.fingerprint import fingerprint, provider_of, release_of
@@ -123,7 +124,8 @@ def _fault(run: Run, group: _Group, out: Path) -> Fault:
     provider = provider_of(run, target)
     name = f"{repro.folder_name(record.case_id)[:60]}-{group.cause.key}"
     folder = out / name / "repro"
-    judged = replace(repro.judged(built := _build_case(record.case_id)), provider=provider)
+    runs_sessions = provider if is_provider(provider) else CPU  # a callable is asked by `epcheck replay`
+    judged = replace(repro.judged(built := _build_case(record.case_id)), provider=runs_sessions)
     folder.parent.mkdir(parents=True, exist_ok=True)
     repro.write_folder(folder, built.model, built.feeds, judged)
     case = record.case

@@ -131,6 +131,15 @@ def _inputs(options: ReduceOptions, model: onnx.ModelProto) -> Mapping[str, Feed
     return {name: value for name, value in values.items() if value is not None}
 
 
+def replay_command(options: ReduceOptions) -> str:
+    """The command line that shows the failure once more: that of the script, or of `epcheck replay` for a target whose
+    sessions the script cannot make."""
+    candidate = evaluators.choose(options.target, options.baseline, options.vulkan).candidate
+    if candidate.makes_sessions:
+        return f'cd "{options.out}" && python run.py'
+    return f'epcheck replay "{options.out}" --target "{candidate.name}"'
+
+
 def words(reduced: Reduced) -> str:
     """What fails, and how, in a sentence or two."""
     return bundle.words(reduced)

@@ -32,7 +32,8 @@ DEADLINE_S = 120.0
 @dataclass(frozen=True)
 class ReproOptions:
     """Which case, how it is run, and where its folder is made. target: whose provider, options and plugin the script
-    uses; None for DirectML's provider, or another that the script is called with. variant: the way of running, as the
+    uses; None for DirectML's provider, or another that the script is called with; of a target that makes no sessions of
+    ONNX Runtime, as a callable, the folder is the ordinary one. variant: the way of running, as the
     records of a run name it (`level=all`); empty for the ordinary one. source: the folder of a harvested case;
     None for any other."""
 
@@ -94,13 +95,14 @@ def _build(case: Case, target: Target | None) -> _Built:
 
 
 def _target(options: ReproOptions) -> Target | None:
-    """The target, or the variant of it, whose sessions the script makes; None for any that it is called with."""
+    """The target, or the variant of it, whose sessions the script makes; None for any that it is called with, and for
+    one that makes none."""
     if options.target is None and not options.variant:
         return None
     ((target,), _) = stream.choose((options.target,) if options.target else (), "none")
-    if target.arguments[:1] != ("onnxruntime",):
-        raise ReproError(f"target '{target.name}' does not run ONNX Runtime sessions, which the script needs")
-    return variant_of(target, options.variant) if options.variant else target
+    if options.variant:
+        return variant_of(target, options.variant)
+    return target if target.makes_sessions else None
 
 
 def _pack_with_copy(built: BuiltCase) -> tuple[bytes, tuple[str, ...]]:
@@ -113,10 +115,14 @@ def _pack_with_copy(built: BuiltCase) -> tuple[bytes, tuple[str, ...]]:
 
 def script_command(folder: Path, options: ReproOptions) -> str:
     """The command line that runs the script of such a folder, in the target's interpreter where one is named and this
-    shell can start it."""
+    shell can start it; that of `epcheck replay` for a target whose sessions the script cannot make."""
     line = ["python", "run.py", "CPUExecutionProvider"]
     if options.target or options.variant:
         ((target,), _) = stream.choose((options.target,) if options.target else (), "none")
+        if target.calls_directml:
+            return folders.on_target(repro_command(options.case_id), options.case_id, target.name, has_model=False)
+        if not target.makes_sessions:
+            return f'epcheck replay "{folder}" --target "{target.name}"'
         set_for_it = {
             name: value for name, value in (target.environment or {}).items() if os.environ.get(name) != value
         }
@@ -125,6 +131,9 @@ def script_command(folder: Path, options: ReproOptions) -> str:
     return f'cd "{folder}" && {" ".join(shlex.quote(word) for word in line)}'
 
 
-def repro_command(case_id: str) -> str:
-    """The command line that does the same; in double quotes, since those are all that Windows' cmd.exe knows."""
-    return folders.command(case_id)
+def repro_command(case_id: str, target: str = "") -> str:
+    """The command line that does the same; in double quotes, since those are all that Windows' cmd.exe knows. target:
+    on which the case is to be run, by its specification; empty for any that the folder's script can be called with."""
+    command = folders.command(case_id)
+    makes_none = target.startswith(("python:", "directml")) or target == "reference"
+    return folders.on_target(command, case_id, target, not target.startswith("directml")) if makes_none else command

@@ -111,7 +111,7 @@ def _groups(difference: Difference, kind: str, most: int, words: Wording) -> Ite
             f"{format_change(group, words.between)}, blame: {group.blame or 'nobody'}): {cut(group.why, REASON)}",
         )
         if group.kind in (REGRESSION, FLAPPING):
-            yield text(f"  reproduce: {repro_command(group.case_ids[0])}")
+            yield text(f"  reproduce: {repro_command(group.case_ids[0], difference.newer.target)}")
         if command := format_bisect(difference, group):
             yield text(f"  since which release: {command}")
     if len(groups) > most:

@@ -140,11 +140,16 @@ def in_words(results: Sequence[VariantResult]) -> str:
     return "; ".join(f"{', '.join(names)}: {reason}" for reason, names in alike.items())
 
 
-def reproduced(facts: CaseFacts, target: Target, results: Sequence[VariantResult]) -> CaseFacts:
-    """The facts of a case, of which the command that reproduces it names the first variant that differs. What only
-    other cases in its session bring about has none."""
+def name_command(facts: CaseFacts, target: Target, results: Sequence[VariantResult]) -> CaseFacts:
+    """The facts of a case with the command that reproduces it on the target, in the first variant that differs. What
+    only other cases in its session bring about has none."""
     names = [result.variant for result in differing(results) if result.variant != SHARED]
-    return replace(facts, repro=repro.of_variant(facts.repro, target.name, names[0])) if names else facts
+    if names:
+        return replace(facts, repro=repro.of_variant(facts.repro, target.name, names[0]))
+    if target.makes_sessions:
+        return facts
+    command = repro.on_target(facts.repro, facts.case_id, target.name, not target.calls_directml)
+    return replace(facts, repro=command)
 
 
 SHARED = f"{Axis.PACKING}=shared"

@@ -94,7 +94,7 @@ def verdict(prepared: PreparedCase, target: Target, evidence: Evidence) -> Recor
         if reading == FIXED:
             expectation = expectations[0]
     return Record(
-        case=variants.reproduced(prepared.facts, target, evidence.variants),
+        case=variants.name_command(prepared.facts, target, evidence.variants),
         candidate=candidate,
         baseline=evidence.baseline,
         oracles=evidence.oracles,

@@ -122,6 +122,11 @@ class Target:
         return self.provider in ON_CPU or self.options.get("device_type", "").upper().startswith("CPU")
 
     @property
+    def makes_sessions(self) -> bool:
+        """Whether it runs models in sessions of ONNX Runtime, as the script of a repro folder does."""
+        return self.arguments[:1] == ("onnxruntime",)
+
+    @property
     def is_jailed(self) -> bool:
         """Whether its workers are bound by the system, where it can."""
         return not any(word.startswith("python:") for word in self.arguments[:1]) if self.jail is None else self.jail

@@ -113,7 +113,7 @@ def variant_of(target: Target, text: str) -> Target:
 
 def why_none(target: Target, axis: Axis) -> str:
     """Why a target has no variants on an axis; empty where it has some."""
-    if target.arguments[:1] != ("onnxruntime",):
+    if not target.makes_sessions:
         return f"target '{target.name}' does not run sessions of ONNX Runtime"
     if axis is Axis.CONTEXT and target.provider in NO_CONTEXT:
         return f"{target.provider} makes no EPContext models"

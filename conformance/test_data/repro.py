@@ -97,6 +97,15 @@ def of_variant(command: str, target: str, variant: str) -> str:
     return f'{command.removesuffix(OUT)} --target "{target}" --variant "{variant}"{OUT}'
 
 
+def on_target(command: str, case_id: str, target: str, has_model: bool = True) -> str:
+    """The command line that runs a case on a target whose sessions the folder's script cannot make: after `command`,
+    which writes the folder, the one that replays it. has_model: whether the target takes models; DirectML itself takes
+    the operator of the case, which the folder does not have."""
+    if not has_model:
+        return f'{command.removesuffix(OUT).replace("repro", "show", 1)} --target "{target}"'
+    return f'{command} && epcheck replay "{OUT.split()[-1]}/{folder_name(case_id)}" --target "{target}"'
+
+
 def write(built: BuiltCase, out: Path, known: Judged | None = None) -> Path:
     """Write a case as `write_case` does. known: what is right in it and how it is run; None for what `judged` says."""
     return write_case(built.case.id, built.model, built.feeds, known or judged(built), out)

@@ -143,6 +143,8 @@ def _reproduction(issue: Issue) -> Iterator[str]:
     yield ""
     if PLUGIN in issue.fingerprint:
         yield "(a plugin has to be registered, which run.py does not do). The exit code is 0 where the result is right."
+    elif not is_provider(issue.provider):
+        yield "in the folder that has the module. The exit code is 0 where the result is right."
     else:
         yield from RUN_PY
     yield ""
@@ -193,7 +195,14 @@ def _commands(issue: Issue) -> str:
     if package and version:
         return (f"pip install {_package(issue)} {package}=={version} epcheck\n"
                 f"epcheck replay {issue.folder or 'repro'} --target ep:{package.replace('-', '_')}")  # fmt: skip
+    if not is_provider(issue.provider):
+        return f"pip install epcheck\nepcheck replay {issue.folder or 'repro'} --target {issue.provider}"
     return f"pip install {_package(issue)}\npython run.py {issue.provider}"
+
+
+def is_provider(name: str) -> bool:
+    """Whether it is an execution provider, which run.py can be told; a callable has none, and its target's name."""
+    return name.endswith("ExecutionProvider")
 
 
 def _package(issue: Issue) -> str:

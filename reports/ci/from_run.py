@@ -31,7 +31,7 @@ def _incomplete(run: Run, summary: Summary) -> Annotation:
 def _of_cause(cause: Cause) -> Annotation:
     cases = f"{cause.cases:,} case{'s' if cause.cases > 1 else ''}"
     title = f"{cause.target}: {cause.reading}, {cases} of {operators_of(cause)}"
-    lines = [cause.title, cause.evidence, f"smallest: {repro_command(cause)}", cause.link]
+    lines = [cause.title, cause.evidence, f"smallest: {cause.repro}", cause.link]
     if cause.place and cause.place not in cause.operators:
         lines.insert(1, f"at {cause.place}")
     return Annotation(LEVELS[cause.reading], title, "\n".join(filter(None, lines)))
@@ -41,8 +41,3 @@ def operators_of(cause: Cause) -> str:
     """The operators of a cause, the first three by name."""
     more = len(cause.operators) - OPERATORS
     return ", ".join(cause.operators[:OPERATORS]) + (f" and {more} more" if more > 0 else "")
-
-
-def repro_command(cause: Cause) -> str:
-    """The command that reproduces the smallest case; in double quotes, since those are all that cmd.exe knows."""
-    return f'epcheck repro "{cause.smallest}"'

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from epcheck.conformance.records.run import Run
 from epcheck.conformance.records.terms import EXPECTED, FAILURE, FIXED, FLAKY, PASS
 from epcheck.reports.causes.cause import Cause
-from epcheck.reports.ci.from_run import operators_of, repro_command
+from epcheck.reports.ci.from_run import operators_of
 from epcheck.reports.markdown import code, escaped, row
 from epcheck.reports.runs.fingerprint import release_of
 from epcheck.reports.runs.headline import headline
@@ -97,7 +97,7 @@ def _cause(cause: Cause) -> Iterator[str]:
     yield ", ".join(name or "nobody" for name in cause.blames)
     place = "" if cause.place in ("", *cause.operators) else f" ({escaped(cause.place)})"
     yield f"{escaped(_short(cause.title))}{place}"
-    yield code(repro_command(cause))
+    yield code(cause.repro)
 
 
 def _counted(causes: Sequence[Cause]) -> str:

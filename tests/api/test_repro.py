@@ -99,8 +99,8 @@ def test_a_target_that_has_no_such_variant_is_one_sentence(tmp_path: Path) -> No
     }.items():
         with pytest.raises(TargetError, match=f"^{re.escape(words)}"):
             api.repro(api.ReproOptions(RELU, target="cpu", variant=variant, out=tmp_path))
-    with pytest.raises(ReproError, match=r"^target 'reference' does not run ONNX Runtime sessions"):
-        api.repro(api.ReproOptions(RELU, target="reference", out=tmp_path))
+    with pytest.raises(TargetError, match=r"^unknown variant 'level=all': target 'reference' does not run"):
+        api.repro(api.ReproOptions(RELU, target="reference", variant="level=all", out=tmp_path))
     assert not list(tmp_path.iterdir())
 
 
@@ -179,7 +179,8 @@ def test_the_command_sets_what_the_target_s_environment_has_besides(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     driver = {**os.environ, "VK_DRIVER_FILES": "/opt/a driver.json"}
-    target = Target("webgpu", ("/opt/python",), (), provider="WebGpuExecutionProvider", environment=driver)
+    runs = ("onnxruntime",)
+    target = Target("webgpu", ("/opt/python",), runs, provider="WebGpuExecutionProvider", environment=driver)
     monkeypatch.setattr(repro.stream, "choose", lambda *_: ((target,), None))
     line = repro.script_command(tmp_path, repro.ReproOptions("Abs-13/float32/tail[runtime]", target="webgpu"))
     assert line == f"cd \"{tmp_path}\" && env 'VK_DRIVER_FILES=/opt/a driver.json' /opt/python run.py"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from epcheck.api.models.reduce import ReduceOptions, reduce, words
+from epcheck.api.models.reduce import ReduceOptions, reduce, replay_command, words
 from epcheck.cli.options import command
 from epcheck.cli.terminal.terminal import Terminal
 from epcheck.models.validation.names import shortened
@@ -20,4 +20,4 @@ def reduce_model(options: ReduceOptions) -> None:
     """
     terminal = Terminal()
     terminal.print(shortened(words(reduce(options))))
-    terminal.print(f'{options.out}: run it with: cd "{options.out}" && python run.py')
+    terminal.print(f"{options.out}: run it with: {replay_command(options)}")
