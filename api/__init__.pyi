@@ -126,5 +126,9 @@ from .suite.run_options import Axis as Axis
 from .suite.run_options import RunOptions as RunOptions
 from .suite.run_options import Shard as Shard
 from .suite.run_options import Source as Source
+from .suite.show import Shown as Shown
+from .suite.show import ShowOptions as ShowOptions
+from .suite.show import show as show
+from .suite.shown_case import ShownCase as ShownCase
 from .suite.stream import CaseStream as CaseStream
 from .suite.stream import CaseStreamError as CaseStreamError

@@ -28,6 +28,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     "Begin here": {
         "run": "suite.run",
         "nightly": "suite.nightly",
+        "show": "suite.show",
         "repro": "suite.repro",
         "diff": "runs.diff",
         "report": "runs.report",

@@ -1,1 +1,1 @@
-"""Calls about the suite: listing cases, running and judging them, reproducing them, coverage, expectations."""
+"""Calls about the suite: listing, running, judging, showing and reproducing cases; coverage, expectations."""

@@ -110,11 +110,17 @@ def _commands(command: Any, name: str) -> Iterator[str]:
     yield f"### `{name}`"
     yield _plain(command.help or "")
     options = [option for option in command.params if option.name not in ("help", "version")]
-    if options:
-        rows = [f"| `{_written(option)}` | {_cell(getattr(option, 'help', '') or '')} |" for option in options]
-        yield "\n".join(["| option | |", "|---|---|", *rows])
+    for panel in dict.fromkeys(map(_panel, options)):
+        own = (option for option in options if _panel(option) == panel)
+        rows = [f"| `{_written(option)}` | {_cell(getattr(option, 'help', '') or '')} |" for option in own]
+        yield "\n".join([f"| {panel} | |", "|---|---|", *rows])
     for below, each in getattr(command, "commands", {}).items():
         yield from _commands(each, f"{name} {below}")
+
+
+def _panel(option: Any) -> str:
+    """The panel of help in which an option stands; `option` where the command has none."""
+    return getattr(option, "rich_help_panel", None) or "option"
 
 
 def _written(option: Any) -> str:

@@ -1,1 +1,1 @@
-"""Commands about the suite: run, nightly, list, coverage, claims, expect, repro, replay, directml."""
+"""Commands about the suite: run, nightly, show, list, coverage, claims, expect, repro, replay, directml."""
