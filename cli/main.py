@@ -84,6 +84,13 @@ OBJECTS_BETWEEN_COLLECTIONS = 10_000
 looking for cycles."""
 
 
+class _ProgramOptions(typer.core.TyperCommand):
+    """The options that stand before the command."""
+
+    def get_usage(self, ctx: Any) -> str:
+        return f"{ctx.command_path} OPTIONS COMMAND: for all commands"
+
+
 class _Commands(typer.core.TyperGroup):
     """The commands, each imported when it is called: all of them take several times as long as one.
 
@@ -96,9 +103,16 @@ class _Commands(typer.core.TyperGroup):
         self._listed = False
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """The list of commands."""
+        """The list of commands, then the options of the program itself, which typer would show before them."""
         self._outlines, self._listed = load_outlines(), True
+        options: list[Any] = list(self.get_params(ctx))
+        shown = [option for option in options if not option.hidden]
+        for option in shown:
+            option.hidden = True
         super().format_help(ctx, formatter)
+        for option in shown:
+            option.hidden = False
+        _ProgramOptions("epcheck", params=self.params).format_help(ctx, formatter)
 
     def shell_complete(self, ctx: Any, incomplete: str) -> Any:
         """The commands that begin so."""

@@ -162,7 +162,9 @@ def load_tensor(path: Path) -> Array:
 def _read(path: Path, offset: int = 0, length: int | None = None) -> bytes:
     try:
         if not path.is_file():  # opening a pipe would wait for ever
-            raise ModelFileError(f"not a regular file: {path}" if path.exists() else f"no such file: {path}")
+            raise ModelFileError(
+                f"not a regular file: {path}" if path.exists() else f"no such file: {path}; check the path"
+            )
         size = path.stat().st_size
         wanted = size - offset if length is None else length
         if wanted > MAX_BYTES:

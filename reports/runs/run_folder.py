@@ -213,7 +213,9 @@ def read_run(folder: Path) -> Run:
         check_document(document)
         return run
     except FileNotFoundError:
-        raise StoreError(f"{folder}: is not a run folder (no {RUN})") from None
+        raise StoreError(
+            f"{folder}: is not a run folder (no {RUN}); name the folder that `epcheck run` printed"
+        ) from None
     except OSError as error:
         raise StoreError(f"{path}: cannot read ({error.strerror or error})") from error
     except (ValueError, RecursionError) as error:

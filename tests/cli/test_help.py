@@ -72,6 +72,7 @@ def test_the_list_has_every_command_in_its_group_with_one_sentence(
         assert shown == list(main.GROUPS[title])
     assert "Nothing is sent" not in listed  # the second sentence of report-bug
     assert at[0] < listed.index("│ run ") < at[1]
+    assert at[-1] < listed.index("─ Options ─") < listed.index("│ --version")
     files = {path.stem for path in (Path(main.__file__).parent / "commands").glob("*/*.py")} - {"__init__"}
     assert {module.partition(".")[2] for module in main.MODULES.values()} == files
 

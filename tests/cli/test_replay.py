@@ -319,7 +319,8 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
 
 
 def test_folders_without_a_model_or_data_are_named(tmp_path: Path) -> None:
-    assert refused("replay", str(tmp_path / "no"), "-t", "cpu") == f"no such file: {tmp_path}/no/model.onnx"
+    sentence = refused("replay", str(tmp_path / "no"), "-t", "cpu")
+    assert sentence == f"no such file: {tmp_path}/no/model.onnx; check the path"
     folder = a_folder(tmp_path / "m", inputs=[ONES])
     (folder / "test_data_set_0/input_0.pb").unlink()
     sentence = refused("replay", str(folder), "-t", "cpu")
