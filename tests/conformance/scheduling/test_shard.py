@@ -270,7 +270,10 @@ def test_an_incomplete_merged_run_can_be_completed_here(tmp_path: Path) -> None:
     [
         (("--shard", "17/16"), "shard '17/16' is not valid; write for example 3/16, from 1/16 to 16/16"),
         (("--balance", "x"), "--balance needs --shard, for example --shard 1/4"),
-        (("--shard", "1/2", "--balance", "x"), "x: is not a run folder (no run.json)"),
+        (
+            ("--shard", "1/2", "--balance", "x"),
+            "x: is not a run folder (no run.json); name the folder that `epcheck run` printed",
+        ),
     ],
 )
 def test_bad_input_ends_with_one_sentence(options: tuple[str, ...], sentence: str) -> None:
