@@ -156,6 +156,8 @@ class _Recording:
             if isinstance(error, TargetDown) and not self._has_begun:
                 self.journal.release()
                 shutil.rmtree(self.folder)
+                with contextlib.suppress(OSError):  # it has other runs
+                    self.folder.parent.rmdir()
                 raise
             self._status = f"failed: {error}"
         except StoreError as error:

@@ -137,11 +137,13 @@ def test_the_report_is_attested_where_the_workflow_wants_it(suite: Played, tmp_p
     assert done.used["Attest the report"] == {"subject-name": "epcheck.zip", "subject-digest": "sha256:12ab"}
 
 
-def test_a_target_that_cannot_be_used_ends_with_2_and_says_why(tmp_path: Path) -> None:
-    done = played(tmp_path, target="no-such-target", baseline_artifact="epcheck-main")
+@pytest.mark.parametrize("target", ["no-such-target", "python:no_such:target"])
+def test_a_target_that_cannot_be_used_ends_with_2_and_says_why(tmp_path: Path, target: str) -> None:
+    done = played(tmp_path, target=target, baseline_artifact="epcheck-main")
     assert "cannot be asked for" in done.log["Find the run to compare with"]
     assert (done.codes["Verdict"], done.outputs["code"]) == (2, "2")
-    assert "no-such-target" in done.log["Run the suite"]
+    assert f"target '{target}'" in done.log["Run the suite"]
+    assert done.log["Show the run"] == ""
 
 
 def test_models_are_validated_and_shown(tmp_path: Path) -> None:

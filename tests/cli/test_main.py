@@ -128,7 +128,7 @@ ENDS_AT_ONCE = "its worker does not start: the worker process ended: exit code"
 def test_a_target_that_does_not_start_leaves_no_run_and_says_what_to_do(tmp_path: Path, target: str, why: str) -> None:
     done = call("run", "-t", target, *ONE_CASE, "--root", str(tmp_path / "runs"))
     assert (done.code, done.out, done.err) == (2, "", f"epcheck: target '{target}': {why}\n")
-    assert list(tmp_path.glob("runs/*")) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_run_that_has_begun_is_kept_where_its_target_does_not_start_again(tmp_path: Path) -> None:
