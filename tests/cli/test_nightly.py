@@ -90,16 +90,23 @@ def test_a_failure_that_is_expected_with_a_reason_is_tolerated() -> None:
     assert "2 tolerated" in last_assessment()["summary"]
 
 
-def test_a_machine_that_cannot_run_is_not_run_and_the_store_knows_it() -> None:
-    failed = night("good", target="/nowhere/python#ThisExecutionProvider")
+@pytest.mark.parametrize(
+    ("target", "why"),
+    [
+        ("/nowhere/python#ThisExecutionProvider", "no such interpreter: /nowhere/python"),
+        ("python:nothing:here", "its worker does not start: the worker process ended: exit code 1"),
+    ],
+)
+def test_a_machine_that_cannot_run_is_not_run_and_the_store_knows_it(target: str, why: str) -> None:
+    failed = night("good", target=target)
     assert (failed.code, last_assessment()["result"]) == (2, "not run")
-    assert "no such interpreter: /nowhere/python" in failed.err
+    assert why in failed.err
     assert "0 %" not in failed.out + Path("night", "nightly.md").read_text(encoding="utf-8")
     root = ElementTree.fromstring(Path("night", "nightly.junit.xml").read_bytes())
     assert (root.get("errors"), root.get("failures")) == ("1", "0")
     last = stored()[-1]
     assert (last.whole, last.recorded) == (False, 0)
-    assert last.run.status.startswith("failed: target '/nowhere/python")
+    assert last.run.status.startswith(f"failed: target '{target}")
 
 
 def test_what_was_asked_wrongly_leaves_nothing_behind() -> None:
