@@ -54,7 +54,7 @@ def test_a_cause_is_one_annotation_and_the_largest_comes_first() -> None:
     assert found[0].text.splitlines() == [
         "is refused: many of them",
         "at DML_SLICE1_OPERATOR_DESC",
-        "smallest: epcheck repro 'Slice-13/float16/many_of_them_0[runtime]' --target dml",
+        "smallest: epcheck repro 'Slice-13/float16/negative_step_past_both_ends[runtime]' --target dml",
     ]
 
 
@@ -72,7 +72,7 @@ def test_the_summary_has_the_verdict_and_each_cause_with_its_command() -> None:
     assert lines[2] == "dml: 2 conformance failures (1 cause), 1 of 3 cases pass."
     assert "| dml | 1.24.4 | llvmpipe (LLVM 19.1.7, 256 bits), 25.0.7 | 3 | 1 | 2 |" in lines
     why = "is refused: a &lt;b&gt; \\| c (DML\\_SLICE1\\_OPERATOR\\_DESC)"
-    command = "`epcheck repro 'Slice-13/float16/a_<b>_\\|_c_0[runtime]' --target dml`"
+    command = "`epcheck repro 'Slice-13/float16/negative_step_past_both_ends[runtime]' --target dml`"
     assert f"| failure | 2 | Slice | candidate | {why} | {command} |" in lines
 
 
