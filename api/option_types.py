@@ -24,6 +24,14 @@ Thin = Annotated[bool, Option("A few cases per operator version and dtype.", fla
 Strict = Annotated[
     bool, Option("Fixed and stale expectations and flaky cases also fail the run.", flags=("--strict",), panel=JUDGE)
 ]
+StrictAccuracy = Annotated[
+    bool,
+    Option(
+        "Accuracy suspicions also fail the run: right answers much further from the truth than the baseline's.",
+        flags=("--strict-accuracy",),
+        panel=JUDGE,
+    ),
+]
 MaxFlaky = Annotated[
     int | None,
     Option(

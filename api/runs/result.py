@@ -21,15 +21,20 @@ class RunResult(Reported):
     folder: of the run. run: what `run.json` says. summary: what its records say. since: what became of cases since
     earlier runs. strict: whether an expectation that no
     longer fails, or that matches no case, is a failure, and so is a flaky case. max_flaky: how many flaky cases are
-    tolerated; None for any number, and for none where the run is strict.
+    tolerated; None for any number, and for none where the run is strict. strict_accuracy: whether an accuracy
+    suspicion is a failure.
     """
 
     strict: bool = False
     max_flaky: int | None = None
+    strict_accuracy: bool = False
 
     @classmethod
-    def of(cls, reported: Reported, strict: bool, max_flaky: int | None = None) -> Self:
-        return cls(reported.folder, reported.run, reported.summary, reported.since, strict, max_flaky)
+    def of(
+        cls, reported: Reported, strict: bool, max_flaky: int | None = None, *, strict_accuracy: bool = False
+    ) -> Self:
+        parts = reported.folder, reported.run, reported.summary, reported.since
+        return cls(*parts, strict, max_flaky, strict_accuracy)
 
     @property
     def complete(self) -> bool:
@@ -41,7 +46,12 @@ class RunResult(Reported):
         """Whether the run is complete and has no conformance failure, and no more flaky cases than are tolerated."""
         bad = {FAILURE, FIXED} if self.strict else {FAILURE}
         failing = self.summary.by_reading.keys() & bad or (self.strict and self.run.stale)
-        return self.complete and not failing and not self.too_flaky
+        return self.complete and not failing and not self.too_flaky and not self.too_inaccurate
+
+    @property
+    def too_inaccurate(self) -> bool:
+        """Whether a target has accuracy suspicions, and those fail the run."""
+        return self.strict_accuracy and any(target.suspicions for target in self.summary.targets)
 
     @property
     def too_flaky(self) -> bool:

@@ -74,7 +74,7 @@ def run(options: RunOptions, *, progress: Progress = SILENT, workers: IdleWorker
             recording.close(executor.notes, selected.share, _stale(options, executor, selected.whole))
             comparison = compared_with_earlier(recording.folder, options.store)
             reported = reports.write_all(recording.folder, archive, comparison)
-            return RunResult.of(reported, options.strict, options.max_flaky)
+            return RunResult.of(reported, options.strict, options.max_flaky, strict_accuracy=options.strict_accuracy)
 
 
 @dataclass(frozen=True)

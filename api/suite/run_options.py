@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from epcheck.api.option import JUDGE, MACHINE, OUTPUT, SELECT, Option
-from epcheck.api.option_types import Dtypes, MaxFlaky, Operators, Patterns, Root, Strict, Thin, Vulkan
+from epcheck.api.option_types import Dtypes, MaxFlaky, Operators, Patterns, Root, Strict, StrictAccuracy, Thin, Vulkan
 from epcheck.api.suite.option_types import Baseline, Candidates, CaseSource, ConfigFile, Variants
 from epcheck.conformance.scheduling.shard import Shard as Shard
 from epcheck.conformance.targets.variants import Axis as Axis
@@ -27,7 +27,7 @@ class RunOptions:
     without both, a run of the whole suite begins with the cases of a thin one, and says their verdict. explain: call
     DirectML directly for every failure of its provider. variants: run each case in the other ways of these axes too,
     and report what depends on it. expect: further files of expectations. claims: claim tables, each for the candidates
-    that have the provider it names. strict, max_flaky: decide `RunResult.conforms` alone.
+    that have the provider it names. strict, max_flaky, strict_accuracy: decide `RunResult.conforms` alone.
     resume: the folder of an interrupted run, or `latest` for the newest under `root`; its own selection is used, and of
     these options `scheduler`, `trace` and `may_differ`. jobs: workers of each target at most; None for as many as
     there are cores, and for DirectML as many as pay, which is measured. pack: let cases share sessions. cache: use what
@@ -67,6 +67,7 @@ class RunOptions:
     ] = ()
     strict: Strict = False
     max_flaky: MaxFlaky = None
+    strict_accuracy: StrictAccuracy = False
     reference: Annotated[bool, Option("Also run onnx.reference on every case.", panel=JUDGE)] = True
     root: Root = DEFAULT_ROOT
     resume: Annotated[

@@ -57,6 +57,7 @@ def restore_options(run: Run, now: RunOptions) -> RunOptions:
         trace=now.trace,
         strict=now.strict,
         max_flaky=now.max_flaky,
+        strict_accuracy=now.strict_accuracy,
         root=now.root,
         resume=now.resume,
         store=now.store,

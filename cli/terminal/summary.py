@@ -78,6 +78,8 @@ def show_verdict(terminal: Terminal, result: RunResult) -> None:
     terminal.print(reports.headline(run, result.summary), style="bold")
     if result.too_flaky:
         terminal.print("Flaky cases fail this run. --max-flaky N allows N.")
+    if result.too_inaccurate:
+        terminal.print("--strict-accuracy: accuracy suspicions fail this run.")
     if result.strict and result.summary.by_reading.get(FIXED):
         terminal.print("--strict: remove the expectations that no longer fail.")
     if run.status != "complete":

@@ -8,11 +8,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from stored_records import a_refused_qlinearconv, a_run, a_slice, a_wrong_slice
+from stored_records import a_refused_qlinearconv, a_run, a_slice, a_wrong_slice, an_opinion, changed
 
 from epcheck.api import RunResult
 from epcheck.cli.terminal import summary
 from epcheck.cli.terminal.terminal import Terminal
+from epcheck.conformance.records.accuracy import Accuracy
 from epcheck.conformance.records.record import Record
 from epcheck.reports import Reported
 from epcheck.reports.runs.summary import summarize
@@ -64,6 +65,17 @@ def test_causes_of_failures_stand_below_notes_and_above_the_verdict() -> None:
     assert smallest == f"  smallest: {a_wrong_slice().case.repro}"
     assert verdict == "dml: 2 conformance failures (1 cause), 0 of 2 cases pass."
     assert report == "Report: run/report.html"
+
+
+def test_accuracy_suspicions_are_listed_and_fail_a_run_that_asks_for_it() -> None:
+    opinions = {
+        target: dataclasses.replace(an_opinion(target), accuracy=Accuracy(8, error, error, (8,)))
+        for target, error in (("dml", 119.0), ("cpu", 0.48))
+    }
+    record = changed(a_slice(), candidate=opinions["dml"], baseline=opinions["cpu"])
+    times = "119 ULP where cpu has 0.48, 238 times as far; 1 of 1 right cases are like this"
+    assert f"accuracy suspicion Slice float32: {times}" in shown(result([record]))
+    assert [summary.choose_exit_code(result([record], strict_accuracy=asked)) for asked in (False, True)] == [0, 1]
 
 
 @pytest.mark.parametrize(
