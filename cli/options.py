@@ -145,10 +145,10 @@ def _in_order(parameters: Sequence[_Parameter]) -> list[_Parameter]:
 
 def _in_panels(parameters: Sequence[_Parameter]) -> tuple[_Parameter, ...]:
     """Those of one panel together, in the order of the panels; without panels where one of the options has none."""
-    flagged = [parameter for parameter in parameters if not parameter.option.argument]
-    if all(parameter.option.panel for parameter in flagged):
+    with_flags = [parameter for parameter in parameters if not parameter.option.argument]
+    if all(parameter.option.panel for parameter in with_flags):
         arguments = [parameter for parameter in parameters if parameter.option.argument]
-        return (*arguments, *sorted(flagged, key=lambda parameter: PANELS.index(parameter.option.panel)))
+        return (*arguments, *sorted(with_flags, key=lambda parameter: PANELS.index(parameter.option.panel)))
     without = (dataclasses.replace(parameter.option, panel="") for parameter in parameters)
     return tuple(dataclasses.replace(each, option=option) for each, option in zip(parameters, without, strict=True))
 

@@ -117,6 +117,7 @@ def test_what_the_newest_run_recorded_is_shown(recorded: Path) -> None:
 
 
 def test_a_run_is_named_by_its_folder_or_its_id_and_the_newest_may_lack_the_case(recorded: Path) -> None:
+    recorded = recorded.rename(recorded.with_name("20200101-000000-abcd"))  # two of one second have no order
     assert call("run", "-t", "cpu", "--op", "Relu", "--limit", "1").code == 0
     assert reports.latest(Path("epcheck-runs")) != recorded
     assert not any(line.startswith("Run ") for line in parts(call("show", CASE)))
@@ -126,7 +127,7 @@ def test_a_run_is_named_by_its_folder_or_its_id_and_the_newest_may_lack_the_case
         f"run {recorded} has no record of 'Relu-6/float32/ordinary[symbolic]'; leave out --run to see the case alone"
     )
     assert refused("show", CASE, "--run", f"{recorded.name}0").startswith(
-        f"no run '{recorded.name}0' here or in epcheck-runs. Did you mean {recorded.name} or "
+        f"no run '{recorded.name}0' here or in epcheck-runs. Did you mean {recorded.name}"
     )
     assert refused("show", CASE, "--run", "turning_backend.py").endswith("Name the folder of a run.")
 
