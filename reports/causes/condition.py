@@ -28,7 +28,7 @@ MARGIN = 2.0
 """Bits by which a condition has to be shorter than naming the cases one by one."""
 WIDEST = 0.7
 """Right cases for which a term may hold that stands for several conditions, for each that shows the symptom."""
-PURE = 0.4
+PURE = 0.5
 """Of the cases for which a condition holds, the share that has to show the symptom."""
 WORDS, THRESHOLDS = 16, 16
 """Different values of a fact up to which each is a term, and up to which each is a bound."""
@@ -172,10 +172,12 @@ class Cases:
         return float(_name_bits(total, total_yes) - apart) if k >= PURE * n else 0.0
 
     def widest(self, showing: Mask, right: Mask, inner: Mask) -> int | None:
-        """The place of the term that holds for every case that shows the symptom, and wherever `inner` holds, and for
-        as few right cases as possible; None where it would hold for too many of those."""
+        """The place of the term, no bound and no negation, that holds for every case that shows the symptom, and
+        wherever `inner` holds, and for as few right cases as possible; None where it would hold for too many of those.
+        """
         needed = showing | (inner & right)
-        holds = np.flatnonzero((self.masks[:, needed]).all(axis=1))
+        named = np.array([term.operator == "=" and term.value is not False for term in self.terms], bool)
+        holds = np.flatnonzero(self.masks[:, needed].all(axis=1) & named)
         if not len(holds):
             return None
         shares = self._numbers[holds] @ (self.weights * right)
@@ -198,10 +200,11 @@ def _x_log_x(x: Any) -> Any:
 
 
 _PREFERRED = (
-    ("a value of ", 0.0), ("a size of ", 0.5), ("axis ", 0.0), ("dtype of ", 1.5), ("type ", 0.5),
-    ("dtype", 0.0), ("kind of dtype", 0.0), ("beside ", 1.5), ("largest power", 2.0), ("number of elements", 2.0),
-    ("last size", 1.5), ("first size", 2.5), ("second size", 2.0), ("size of the axis", 0.5), ("rank of", 1.0),
-    ("number of", 2.0), ("version", 1.5), ("largest value", 1.0), ("smallest value", 1.0),
+    ("a value of ", 0.0), ("a size of ", 0.5), ("axis ", 0.0), ("dtype of ", 1.5), ("type ", 0.5), ("dtype", 0.0),
+    ("kind of dtype", 0.0), ("beside ", 1.5), ("largest power", 4.0), ("smallest power", 4.0),
+    ("number of elements", 4.0), ("last size", 1.5), ("first size", 2.5), ("second size", 2.0),
+    ("size of the axis", 0.5), ("rank of", 1.0), ("number of", 2.0), ("version", 1.5), ("largest value", 1.0),
+    ("smallest value", 1.0),
 )  # fmt: skip
 """Beginning of a fact's name -> bits that a condition about it costs more than one about an attribute."""
 
@@ -224,8 +227,8 @@ def _cost(term: Term) -> float:
     """Bits: of terms that hold for the same cases the one that a reader expects comes first."""
     cost = _cost_of_fact(term.fact)
     if isinstance(term.value, bool):
-        return cost + (0.0 if term.value else 1.0)
-    return cost + {"=": 0.0, ">=": 1.0, "<": 1.0, "!=": 1.5}[term.operator]
+        return cost + (0.0 if term.value or term.fact.endswith(" is absent") else 1.0)
+    return cost + {"=": 0.0, ">=": 1.0, "<": 1.5, "!=": 3.0}[term.operator]
 
 
 class FactTable:

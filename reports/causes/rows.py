@@ -113,7 +113,8 @@ def _keep(record: Record) -> Judged:
     remark = "" if is_wrong else describe_remark(record)
     if not is_wrong and not remark and expectation is None:
         return RIGHT
-    on_directml = any(provider == "DmlExecutionProvider" for provider, _ in opinion.assignment or ())
+    providers = {provider for provider, _ in opinion.assignment or ()}
+    on_directml = "DmlExecutionProvider" in providers or (not providers and opinion.target.startswith("dml"))
     return Judged(
         record.reading,
         record.blame,

@@ -67,7 +67,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def shortened(line: str) -> list[str]:
     """The words of a line as a machine with the CPU provider alone runs it, with the names that the world has."""
-    wrong = line.startswith(("reduce", "report-bug", "expect"))
+    wrong = line.startswith(("reduce", "report-bug", "expect", 'show "Relu'))
     runs = iter(("wrong",) if wrong else ("both",) if "--target-a" in line else "ab")
     candidate = WRONG if wrong else "cpu"
     for pattern, text in (
