@@ -57,7 +57,7 @@ def test_a_provider_that_the_interpreter_lacks_is_named(tmp_path: Path) -> None:
     name = f"{sys.executable}#NoExecutionProvider"
     done = call("run", *FEW, "-t", name, "--baseline", "none", "--root", str(tmp_path))
     assert done.code == 2
-    assert f"target '{name}': its onnxruntime has no NoExecutionProvider; it has " in done.out
+    assert f"target '{name}': its onnxruntime has no NoExecutionProvider; it has " in done.err
 
 
 def test_a_function_is_found_in_the_working_directory(monkeypatch: pytest.MonkeyPatch) -> None:
