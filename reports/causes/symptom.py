@@ -114,7 +114,7 @@ def _symptom(record: Record, opinion: Opinion) -> Symptom:
 
 def _mismatch(opinion: Opinion) -> Symptom:
     if not opinion.differences:
-        return Symptom(ACCEPTED, stem(opinion.message))
+        return Symptom(ACCEPTED, stem(opinion.message.removeprefix("accepted what must be refused: ")))
     first = opinion.differences[0]
     if first.reason.startswith("the dtype is "):
         return Symptom(WRONG_DTYPE, first.reason)
