@@ -168,6 +168,8 @@ class _Search:
             key = row.judged.symptom.detail if row.judged.symptom and is_told else row.operator
             if key in known:
                 known[key].rows.append(row)
+                if row.operator != known[key].rows[0].operator:
+                    known[key].nearest = None  # it is of the other operator
             else:
                 known[key] = replace(found, rows=[row])
 
