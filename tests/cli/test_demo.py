@@ -32,7 +32,10 @@ def test_the_demonstration_finds_every_fault_and_opens_the_report(opened: list[s
     causes = {cause.operators: cause.title for cause in target.causes_of("failure")}
     assert causes == {
         ("Slice",): "a value of steps < 0: wrong values: the last element is wrong",
-        ("TopK",): "X has its largest value twice: wrong values: equal values must come with the lower index first",
+        ("TopK",): (
+            "the first input has its largest value twice: wrong values: "
+            "equal values must come with the lower index first"
+        ),
         ("Split", "Concat"): (
             "is refused: DemoKernels.cpp(212) 80070057 Invalid parameter: an empty tensor is not supported"
         ),

@@ -128,7 +128,7 @@ def test_a_run_on_a_target_with_a_misspelt_option_is_one_sentence_and_exit_code_
     arguments = ("--config", str(config), "-t", "mine", "--op", "Add", "--limit", "2", "--baseline", "none")
     done = call("run", *arguments, "--root", str(tmp_path / "runs"))
     assert done.code == 2
-    assert "the run failed: target 'mine': onnxruntime has no session option" in done.err
+    assert "target 'mine': onnxruntime has no session option" in done.err
     night = call("nightly", *arguments, "--root", str(tmp_path / "runs"), "--store", str(tmp_path / "store"))
     assert night.code == 2
 
