@@ -235,7 +235,7 @@ class FactTable:
     """The facts of cases as a matrix: a row for each case, a column for each fact, and in it the number of the fact's
     value, negative where the case does not have the fact."""
 
-    def __init__(self, reader: FactReader, cases: Sequence[tuple[int, ...]]) -> None:
+    def __init__(self, reader: FactReader, cases: Sequence[bytes]) -> None:
         """cases: the facts of each, as the reader gave them."""
         self._reader = reader
         expanded = [np.frombuffer(reader.expand(parts), np.int32) for parts in cases]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -58,20 +58,20 @@ class FactReader:
         self._parts: dict[tuple[Any, ...], int] = {}
         self._expanded: list[array[int]] = []
 
-    def read(self, case: CaseFacts) -> tuple[int, ...]:
-        """The parts of the case's facts, as numbers that `expand` takes."""
-        numbers = []
+    def read(self, case: CaseFacts) -> bytes:
+        """The parts of the case's facts, packed for `expand`: there are many cases."""
+        numbers = array("I")
         for key, pairs in _parts(case):
             if key not in self._parts:
                 self._parts[key] = len(self._expanded)
                 self._expanded.append(array("i", [self._number(*pair) for pair in pairs()]))
             numbers.append(self._parts[key])
-        return tuple(numbers)
+        return numbers.tobytes()
 
-    def expand(self, parts: Iterable[int]) -> array[int]:
+    def expand(self, parts: bytes) -> array[int]:
         """The facts of a case as numbers; of two with one name the last counts."""
         numbers = array("i")
-        for part in parts:
+        for part in array("I", parts):
             numbers += self._expanded[part]
         return numbers
 

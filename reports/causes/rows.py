@@ -59,10 +59,14 @@ class Row:
     number: int
     operator: str
     case_id: str
-    sample: str
     status: str
     size: int
     judged: Judged
+
+    @property
+    def sample(self) -> str:
+        """The name of the sample, out of the id `OPERATOR-VERSION/DTYPE/SAMPLE[BINDING]`."""
+        return self.case_id.rpartition("[")[0].rpartition("/")[2]
 
     @property
     def is_right(self) -> bool:
@@ -78,14 +82,14 @@ class Rows:
         self._explained = explained
         self.by_operator: dict[str, list[Row]] = defaultdict(list)
         self._reader = reader
-        self._facts: dict[str, list[tuple[int, ...]]] = defaultdict(list)
+        self._facts: dict[str, list[bytes]] = defaultdict(list)
         self._tables: dict[tuple[str, ...], tuple[Cases, FactTable, list[Row]]] = {}
 
     def add(self, record: Record) -> None:
         case, operator = record.case, record.case.operator_key
         rows = self.by_operator[operator]
         size = sum(math.prod(value.shape) for value in case.values)
-        rows.append(Row(len(rows), operator, case.case_id, case.sample, record.status, size, _keep(record)))
+        rows.append(Row(len(rows), operator, case.case_id, record.status, size, _keep(record)))
         if self.has_facts(operator):
             self._facts[operator].append(self._reader.read(case))
 

@@ -117,7 +117,7 @@ def test_environments_are_listed_and_removed(runtimes: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("rocm", "no recipe 'rocm'; known are webgpu, openvino, openvino-plugin, qnn, cuda"),
+        ("rocm", "no recipe 'rocm'. Known are webgpu, openvino, openvino-plugin, qnn, cuda."),
         ("webgpu@new", "'webgpu@new': 'new' is not a release; write for example webgpu@1.2.3"),
     ],
 )
