@@ -65,7 +65,7 @@ def ask_bash(line: str) -> list[str]:
         ("run --target d", ["dml", "directml"]),
         ("run --baseline ref", ["reference"]),
         ("run --source ", ["suite", "onnx"]),
-        ("run --str", ["--strict"]),
+        ("run --str", ["--strict", "--strict-accuracy"]),
         ("run --limit ", []),
         ("validate mod", []),
         ("repro Compress-", ["Compress-28/", "Compress-11/", "Compress-9/"]),
