@@ -60,7 +60,7 @@ def test_a_group_is_named_after_its_module_or_folder() -> None:
 def test_what_reads_stored_runs_loads_no_generator(call: str) -> None:
     code = (
         f"import sys, epcheck.api.runs.{call}\n"
-        "light = ('array', 'error', 'node', 'operator_index', 'operators')\n"
+        "light = ('array', 'error', 'nearest', 'node', 'operator_index', 'operators')\n"
         "loaded = {m.split('.')[2] for m in sys.modules if m.startswith('epcheck.generators.')}\n"
         "print(sorted(loaded - set(light)))\n"
     )
