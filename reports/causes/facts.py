@@ -90,10 +90,11 @@ def _parts(case: CaseFacts) -> Iterator[_Part]:
     """What the facts of a case are made of: all that a part depends on, and how it is made."""
     yield (case.dtype, case.since_version, case.domain, *case.types.items()), partial(_of_types, case)
     inputs = tuple(value for value in case.values if value.where != "output")
-    shapes = tuple((v.name, v.where, v.shape, v.preview if "int" in v.dtype else "") for v in case.values)
+    shapes = tuple((v.name, v.where, v.shape, v.preview if "int" in v.dtype else None) for v in case.values)
     yield (case.operator, str(case.attributes), str(case.defaults), case.beside, shapes), partial(_of_node, case)
     axis = _axis({**(case.defaults or {}), **case.attributes}, len(inputs[0].shape)) if inputs else None
-    yield (axis, case.pairs, *((v.data, v.preview) for v in case.values)), partial(_of_all_data, case, axis)
+    data = ((_names(case, v), v.where == "output", len(v.shape), v.data, v.preview) for v in case.values)
+    yield (axis, case.pairs, *data), partial(_of_all_data, case, axis)
     for value in case.values:
         if names := _names(case, value):
             read = "" if value.data else value.preview
@@ -147,7 +148,9 @@ def _numbers(value: Value) -> list[int] | None:
     """The elements of a small integer input; None of any other."""
     if "int" not in value.dtype or math.prod(value.shape) > PARAMETER or not _INTEGERS.fullmatch(value.preview):
         return None
-    return [int(text) for text in value.preview.split(", ")] if value.preview else []
+    if not value.preview:
+        return None if math.prod(value.shape) else []
+    return [int(text) for text in value.preview.split(", ")]
 
 
 def _of_parameter(name: str, values: Any) -> Iterator[tuple[str, Fact]]:
@@ -228,7 +231,7 @@ def _axis(parameters: Mapping[str, Any], rank: int) -> int | None:
 
 
 def _of_value(name: str, value: Value) -> Iterator[tuple[str, Fact]]:
-    """Facts of the shape, the dtype and the binding of an input or output."""
+    """Facts of the shape and the binding of an input or output."""
     shape = value.shape
     yield f"rank of {name}", len(shape)
     yield f"number of elements of {name}", math.prod(shape)
@@ -245,8 +248,6 @@ def _of_value(name: str, value: Value) -> Iterator[tuple[str, Fact]]:
         yield f"second size of {name}", shape[1]
     if len(shape) == 2:
         yield f"{name} is square", shape[0] == shape[1]
-    if name not in (FIRST, RESULT):
-        yield f"dtype of {name}", value.dtype
     if value.where != "output" and name != FIRST:
         yield f"{name} is an initializer", value.where == "initializer"
         yield f"{name} is absent", False
@@ -257,9 +258,11 @@ def _of_size(name: str, size: int) -> Iterator[tuple[str, Fact]]:
 
 
 def _of_data(names: tuple[str, ...], value: Value) -> Iterator[tuple[str, Fact]]:
-    """Facts of the elements of an input or output."""
+    """Facts of the dtype and the elements of an input or output."""
     words = _words(value)
     for name in names:
+        if name not in (FIRST, RESULT):
+            yield f"dtype of {name}", value.dtype
         yield from _of_words(name, value, words)
 
 

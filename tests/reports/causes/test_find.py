@@ -8,6 +8,7 @@ from stored_records import a_refused_qlinearconv, a_run, a_slice, a_wrong_slice,
 from epcheck.conformance.records.case_facts import Value
 from epcheck.conformance.records.record import Direct, Expected, Record
 from epcheck.reports.causes.cause import Cause
+from epcheck.reports.causes.facts import FactReader, describe_case
 from epcheck.reports.causes.symptom import describe_remark, symptom_of
 from epcheck.reports.runs.summary import summarize
 
@@ -251,3 +252,17 @@ def test_a_case_that_gave_no_result_is_not_ok() -> None:
     idle = a_slice("int8", status="unplaced", claimed=False)
     (target,) = summarize(a_run(), [a_slice(), idle]).targets
     assert target.by_reading == {"ok": 1, "not-run": 1}
+
+
+def test_facts_that_cases_share_are_those_of_each() -> None:
+    cases = [
+        case.case
+        for dtype in ("float32", "int8", "int64") for steps in (-1, 2) for length in (3, 4)
+        for case in (with_steps(steps, length, dtype, is_wrong=False), ended("Relu", (length, 2), "", is_wrong=False))
+    ]  # fmt: skip
+    values = [dataclasses.replace(value, data=("ties 0", "negative")) for value in cases[0].values]
+    cases += [dataclasses.replace(cases[0], values=tuple(values)), dataclasses.replace(cases[1], dtype="int8")]
+    reader = FactReader()
+    packed = [reader.read(case) for case in cases]
+    for case, parts in zip(cases, packed, strict=True):
+        assert dict(reader.facts[number] for number in reader.expand(parts)) == describe_case(case)
