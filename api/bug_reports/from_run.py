@@ -15,7 +15,6 @@ from epcheck.conformance.records.terms import EXPECTED, FAILING, FAILURE
 from epcheck.conformance.targets.target import CPU
 from epcheck.conformance.test_data import repro
 from epcheck.generators import schema, suite
-from epcheck.generators.case import BuiltCase
 from epcheck.reports.bug_report.issue import Answer, Issue, is_provider, title
 from epcheck.reports.causes.cause import Cause
 from epcheck.reports.runs.causes import find_causes_of_run
@@ -125,7 +124,7 @@ def _fault(run: Run, group: _Group, out: Path) -> Fault:
     name = f"{repro.folder_name(record.case_id)[:60]}-{group.cause.key}"
     folder = out / name / "repro"
     runs_sessions = provider if is_provider(provider) else CPU  # a callable is asked by `epcheck replay`
-    judged = replace(repro.judged(built := _build_case(record.case_id)), provider=runs_sessions)
+    judged = replace(repro.judged(built := repro.build_case(suite.case_by_id(record.case_id))), provider=runs_sessions)
     folder.parent.mkdir(parents=True, exist_ok=True)
     repro.write_folder(folder, built.model, built.feeds, judged)
     case = record.case
@@ -145,16 +144,6 @@ def _fault(run: Run, group: _Group, out: Path) -> Fault:
         link=_link(record),
     )
     return Fault(name, folder, target, issue, group.cases)
-
-
-def _build_case(case_id: str) -> BuiltCase:
-    """Raises ReproError, and SelectionError for a case that this version of the suite does not have."""
-    try:
-        return suite.case_by_id(case_id).build()
-    except suite.SelectionError:
-        raise
-    except Exception as error:  # of the case's generator, whatever it is
-        raise repro.ReproError(f"case '{case_id}' cannot be built: {type(error).__name__}: {error}") from error
 
 
 def _what(record: Record) -> str:

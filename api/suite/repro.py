@@ -86,10 +86,7 @@ def _build_of_stranger(request: _Request, _say: Callable[[str], None]) -> _Built
 
 
 def _build(case: Case, target: Target | None) -> _Built:
-    try:
-        built = case.build()
-    except Exception as error:  # of the case's generator, whatever it is
-        raise ReproError(f"case '{case.id}' cannot be built: {type(error).__name__}: {error}") from error
+    built = folders.build_case(case)
     packed = _pack_with_copy(built) if target is not None and target.packed else None
     return _Built(built.model, built.feeds, folders.judged(built), packed)
 

@@ -21,7 +21,6 @@ from epcheck.conformance.records.terms import FAILING, FAILURE
 from epcheck.conformance.scheduling.stream import CaseStream, CaseStreamError
 from epcheck.conformance.targets.target import TargetError
 from epcheck.conformance.test_data import repro
-from epcheck.conformance.test_data.repro import ReproError
 from epcheck.generators import suite
 from epcheck.generators.case import Case
 from epcheck.reports import StoreError
@@ -94,11 +93,7 @@ def _describe_stranger(case: Case, _say: Callable[[str], None]) -> ShownCase:
 
 
 def _describe(case: Case) -> ShownCase:
-    try:
-        built = case.build()
-    except Exception as error:  # of the case's generator, whatever it is
-        raise ReproError(f"case '{case.id}' cannot be built: {type(error).__name__}: {error}") from error
-    return describe(built)
+    return describe(repro.build_case(case))
 
 
 def _find_run(options: ShowOptions) -> Path | None:

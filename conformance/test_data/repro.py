@@ -34,7 +34,7 @@ from epcheck.conformance.comparison import zero_signs
 from epcheck.conformance.comparison.bounds import absolute
 from epcheck.conformance.workers.program.protocol import LEVELS
 from epcheck.generators.array import Array
-from epcheck.generators.case import BuiltCase
+from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.error import EpcheckError
 from epcheck.generators.truth import Output, Outputs, Refusal, Selection
 
@@ -202,6 +202,14 @@ def _case(judged: Judged) -> bytes:
 def true_outputs(built: BuiltCase) -> dict[str, Array]:
     """Output name -> the true value, the preferred one where several follow the standard; empty for a refusal."""
     return {output.name: output.value for output in _outputs(built)}
+
+
+def build_case(case: Case) -> BuiltCase:
+    """The case, built. Raises ReproError where its generator fails, whatever that raises."""
+    try:
+        return case.build()
+    except Exception as error:
+        raise ReproError(f"case '{case.id}' cannot be built: {type(error).__name__}: {error}") from error
 
 
 def judged(built: BuiltCase) -> Judged:

@@ -78,14 +78,6 @@ class Condition:
     others: int
     missed: int
 
-    @property
-    def is_exact(self) -> bool:
-        """Whether it separates the cases without an exception."""
-        return self.cases == self.showing and not self.missed
-
-    def holds(self, facts: Facts) -> bool:
-        return all(term.holds(facts) for term in self.terms)
-
     def __str__(self) -> str:
         return " and ".join(map(str, self.terms)) or "always"
 

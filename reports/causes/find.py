@@ -8,7 +8,6 @@ already, the reason that their expectation gives; for those the search finds the
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -34,6 +33,7 @@ from epcheck.reports.causes.condition import MARGIN, PURE, Condition, Mask, Term
 from epcheck.reports.causes.facts import FactReader
 from epcheck.reports.causes.rows import Row, Rows
 from epcheck.reports.causes.symptom import describe_patterns
+from epcheck.reports.checksum import group_key
 from epcheck.reports.dtypes import dtype_order
 
 WORST_FIRST = (FAILURE, FLAKY, FIXED, EXPECTED, NOTED)
@@ -193,22 +193,12 @@ class _Search:
                     joined += held
                     saved += bits
             names = {row.operator for row in joined}
-            if len(names) > 1 and self._agree(condition, joined) and (best is None or (len(names), saved) > best[:2]):
+            if len(names) > 1 and _agree(condition, joined) and (best is None or (len(names), saved) > best[:2]):
                 best = len(names), saved, condition, joined
         if best is None:
             return None
         *_, condition, joined = best
         return _Found(joined, self._count(condition, joined, sorted({row.operator for row in joined})))
-
-    def _agree(self, condition: Condition, rows: list[Row]) -> bool:
-        """Whether cases of several operators have one cause: by what the condition is about, or by what is wrong."""
-        if any(not term.fact.startswith(SHARED_NAMES) for term in condition.terms):
-            return True
-        patterns = {
-            describe_patterns(row.judged.symptom for row in own if row.judged.symptom)
-            for own in _by_operator(rows).values()
-        }
-        return len(patterns) == 1 and patterns != {""}
 
     def _separate_operator(self, operator: str, rows: list[Row]) -> list[_Found]:
         """Rows of one operator: all together, or by the details of their symptoms, whichever says more."""
@@ -311,9 +301,10 @@ class _Search:
             text, link = first.expected
         words = "" if condition is None else str(condition)
         operators = Counter(row.operator for row in rows)
+        stated = words if reading in (FAILURE, FLAKY) else ""
         place = next((row.judged.place for row in rows if row.judged.place), "")
         return Cause(
-            key=_key(self._target, reading, text, words if reading in (FAILURE, FLAKY) else "", *sorted(operators)),
+            key=group_key(self._target, reading, text, stated, *sorted(operators)),
             target=self._target,
             reading=reading,
             text=text,
@@ -341,6 +332,17 @@ class _Search:
         differences = table.count_differences(failing.number, [row.number for row in rows])
         keys = [(count, row.size, row.case_id) for count, row in zip(differences, rows, strict=True)]
         return min(keys)[-1] if keys else ""
+
+
+def _agree(condition: Condition, rows: list[Row]) -> bool:
+    """Whether cases of several operators have one cause: by what the condition is about, or by what is wrong."""
+    if any(not term.fact.startswith(SHARED_NAMES) for term in condition.terms):
+        return True
+    patterns = {
+        describe_patterns(row.judged.symptom for row in own if row.judged.symptom)
+        for own in _by_operator(rows).values()
+    }
+    return len(patterns) == 1 and patterns != {""}
 
 
 def _group(row: Row) -> tuple[str, ...]:
@@ -419,8 +421,3 @@ def _describe_evidence(found: _Found) -> str:
         return (f"no condition separates the cases; the nearest is: {near} ({near.showing:,} of {near.cases:,} cases "
                 f"where it holds, {near.missed:,} of {near.others:,} others)")  # fmt: skip
     return "no condition separates the cases"
-
-
-def _key(*parts: str) -> str:
-    """A short name for what these words tell apart, the same in every run."""
-    return hashlib.sha256("\x1f".join(parts).encode("utf-8", "backslashreplace")).hexdigest()[:10]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from epcheck.conformance.records.record import Record
-from epcheck.conformance.records.terms import EXPECTED, FAILURE, FLAKY, OK, PASS
+from epcheck.conformance.records.terms import FAILING, OK, PASS
 from epcheck.reports.causes.condition import Cases, FactTable
 from epcheck.reports.causes.facts import FactReader
 from epcheck.reports.causes.symptom import Symptom, describe_remark, symptom_of
@@ -25,8 +25,6 @@ TABLES = 8
 
 MOST_CASES = 2000
 """Cases of several operators in one table, whose memory grows with them."""
-
-WRONG = (FAILURE, FLAKY, EXPECTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +111,7 @@ class Rows:
 
 def _keep(record: Record) -> Judged:
     case, opinion, expectation = record.case, record.candidate, record.expectation
-    is_wrong = record.reading in WRONG
+    is_wrong = record.reading in FAILING
     remark = "" if is_wrong else describe_remark(record)
     if not is_wrong and not remark and expectation is None:
         return RIGHT

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field, replace
 
 from epcheck.conformance.records.run import Run
 from epcheck.conformance.records.terms import FAILING, FAILURE, PASS
+from epcheck.reports.checksum import group_key
 from epcheck.reports.diff import drift
 from epcheck.reports.diff.classification import APPEARED, KINDS, VANISHED, classify
 from epcheck.reports.diff.drift import AccuracyDrift, PlacementChange, SpeedDrift
 from epcheck.reports.diff.row import Row
 from epcheck.reports.diff.wording import Sides, sides_of
 from epcheck.reports.dtypes import dtype_order
-from epcheck.reports.runs.findings import group_key, reason_stem, sample_stem
+from epcheck.reports.runs.findings import reason_stem, sample_stem
 from epcheck.reports.runs.fingerprint import Changed, FingerprintClass, changes, fingerprint, fingerprint_class
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+from epcheck.conformance.records.terms import FAILING
 from epcheck.reports.causes.cause import Causes
 from epcheck.reports.causes.find import find_causes, find_explained
 from epcheck.reports.runs.run_folder import read_records
@@ -12,7 +13,7 @@ from epcheck.reports.runs.run_folder import read_records
 RIGHT = b'"reading":"ok"'
 """What is in a line of a journal where nothing is to be said of its record; in a text the quotes are escaped."""
 
-WRONG = tuple(b'"reading":"%b"' % reading for reading in (b"failure", b"flaky", b"expected"))
+WRONG = tuple(b'"reading":"%b"' % reading.encode() for reading in FAILING)
 
 SAMPLED = 200
 """Right cases of an operator that are looked at where it has expected deviations only, at most about."""

@@ -5,12 +5,12 @@ The key is computed from the record alone and is the same in every run, so a fin
 
 from __future__ import annotations
 
-import hashlib
 import re
 from dataclasses import dataclass, field
 from typing import Self
 
 from epcheck.conformance.records.record import Record
+from epcheck.reports.checksum import group_key
 from epcheck.reports.dtypes import dtype_order
 
 _BOUND = r"int(?:32|64)_(?:max|min)(?:_(?:plus|minus)_\d+)?"
@@ -105,8 +105,3 @@ def finding_key(record: Record) -> str:
 def reason_stem(reason: str) -> str:
     """The reason with `#` for its numbers and `dtype` for its dtypes: alike where cases are wrong in the same way."""
     return _NUMBER.sub("#", _DTYPE.sub("dtype", reason))
-
-
-def group_key(*parts: str) -> str:
-    """A short name for what these words tell apart, the same in every run."""
-    return hashlib.sha256("\x1f".join(parts).encode("utf-8", "backslashreplace")).hexdigest()[:10]

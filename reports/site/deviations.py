@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from epcheck.conformance.records.case_facts import qualified_name
+from epcheck.reports.checksum import group_key
 from epcheck.reports.dtypes import dtype_order
-from epcheck.reports.runs.findings import group_key, reason_stem, sample_stem
+from epcheck.reports.runs.findings import reason_stem, sample_stem
 from epcheck.reports.site.provider_release import ProviderRelease
 from epcheck.reports.site.table import NEWEST, operator_order, placed
 from epcheck.reports.store.query import query

@@ -168,6 +168,7 @@ def test_a_cause_states_the_condition_that_separates_failing_from_right_cases() 
     (cause,) = causes(*records)
     assert cause.condition == "a value of steps < 0"
     assert cause.evidence == "18 of 18 cases where it holds, 0 of 18 others"
+    assert [cause.matches(describe_case(each.case)) for each in records] == [each.status != "pass" for each in records]
     assert (cause.smallest, cause.right) == (
         "Slice-13/float32/length_3_step_-1[runtime]", "Slice-13/float32/length_3_step_1[runtime]",
     )  # fmt: skip
