@@ -14,10 +14,11 @@ TIES_RANK, TIES_SIZE = 6, 1 << 14
 
 
 def describe_data(value: Array) -> tuple[str, ...]:
-    """`NaN`, `inf`, `-inf`, `-0`, `denormal`, `negative`, `zero`, `half` (a fraction of exactly one half), `lowest` and
-    `highest` (of an integer dtype), `true`, `false`, `2^K` and `least 2^K` (the greatest powers of two that are no
-    greater than the largest, and the smallest finite magnitude but 0), and `ties AXIS`, `highest twice AXIS` and
-    `lowest twice AXIS` (some value, the largest and the smallest are there twice along that axis): those that apply.
+    """`NaN`, `inf`, `-inf`, `-0`, `denormal`, `negative`, `zero`, `fraction` (no integer), `half` (a fraction of one
+    half exactly), `lowest` and `highest` (of an integer dtype), `true`, `false`, `2^K` and `least 2^K` (the greatest
+    powers of two that are no greater than the largest, and the smallest finite magnitude but 0), and `ties AXIS`,
+    `highest twice AXIS` and `lowest twice AXIS` (some value, the largest and the smallest are there twice along that
+    axis): those that apply.
     """
     kind = value.dtype.kind
     if not value.size or kind not in "fiubV":
@@ -47,7 +48,10 @@ def _float_words(value: Array) -> Iterator[str]:
             yield "-0"
     if (magnitude < np.finfo(value.dtype).tiny)[~zero].any():
         yield "denormal"
-    if (np.modf(magnitude)[0] == 0.5).any():
+    parts = np.modf(magnitude)[0]
+    if parts.any():
+        yield "fraction"
+    if (parts == 0.5).any():
         yield "half"
     if not zero.all():
         for begin, most in (("", magnitude.max()), ("least ", magnitude[~zero].min())):

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from epcheck.reports.causes.facts import Fact, FactReader, Facts, missing
+from epcheck.reports.causes.facts import ALONE, Fact, FactReader, Facts, missing
 
 MOST_TERMS = 3
 BEAM = 64
@@ -26,8 +26,6 @@ EFFECTIVE = 0.7
 """Of the bits that name one of all terms, the share that counts: many terms are about the same thing."""
 MARGIN = 2.0
 """Bits by which a condition has to be shorter than naming the cases one by one."""
-WIDEST = 0.7
-"""Right cases for which a term may hold that stands for several conditions, for each that shows the symptom."""
 PURE = 0.5
 """Of the cases for which a condition holds, the share that has to show the symptom."""
 WORDS, THRESHOLDS = 16, 16
@@ -56,7 +54,7 @@ class Term:
 
     def holds(self, facts: Facts) -> bool:
         """Whether a case with these facts is meant; never where it does not have the fact."""
-        value = facts.get(self.fact, missing(self.fact))
+        value = facts.get(self.fact, missing(self.fact, bool(facts.get(ALONE, True))))
         if value is None:
             return False
         if self.operator in ("=", "!="):
@@ -122,38 +120,57 @@ class Cases:
     def search(self, showing: Mask, right: Mask) -> tuple[tuple[int, ...], float]:
         """The terms of the condition with the shortest description, by their places, and how many bits it saves over
         naming each of the cases that show a symptom; (), 0.0 where every condition is longer."""
+        best: tuple[tuple[int, ...], float] = ((), 0.0)
+        for found, pure in self._lengthen(showing, right):
+            if pure and found[pure] > best[1] + 0.5 * bool(best[0]):
+                best = pure, found[pure]
+                held = self.mask(best[0])
+                if not (held & right).any() and not (showing & ~held).any():
+                    break
+        return best
+
+    def propose(self, showing: Mask, right: Mask, hidden: float) -> Iterator[tuple[int, ...]]:
+        """Conditions of every length with short descriptions, by the places of their terms. hidden: what a right case
+        for which one holds counts."""
+        for found, _ in self._lengthen(showing, right, hidden):
+            yield from found
+
+    def count_bits(self, places: Sequence[int]) -> float:
+        """The bits that name the terms at these places."""
+        return float(self._bits[list(places)].sum())
+
+    def _lengthen(
+        self, showing: Mask, right: Mask, hidden: float = 1.0
+    ) -> Iterator[tuple[dict[tuple[int, ...], float], tuple[int, ...]]]:
+        """For each number of terms the best conditions with the bits that they save, the best of those first that are
+        pure; () where none is."""
         weights, yes = self.weights * (showing | right), self.weights * showing
         total_yes, total = float(yes.sum()), float(weights.sum())
-        best: tuple[tuple[int, ...], float] = ((), 0.0)
         if not self.terms or not total_yes or total_yes == total:
-            return best
+            return
         masks = self._numbers
         alone = float(_name_bits(total, total_yes))
         beam: list[tuple[int, ...]] = [()]
         for _ in range(MOST_TERMS):
             held = np.array([masks[list(chosen)].prod(axis=0) for chosen in beam])
             n, k = masks @ (held * weights).T, masks @ (held * yes).T
-            bits = _name_bits(n, k) + _name_bits(total - n, total_yes - k)
+            bits = hidden * _name_bits(n, k) + _name_bits(total - n, total_yes - k)
             bits += self._bits[:, None] + np.array([self._bits[list(chosen)].sum() for chosen in beam], np.float32)
             bits[k * (total - n) <= (total_yes - k) * n] = np.inf  # it holds as often for right cases
             is_pure = k >= PURE * n
             found: dict[tuple[int, ...], float] = {}
-            pure: list[int] | None = None
+            pure: tuple[int, ...] = ()
             few = np.argpartition(bits, min(4 * BEAM, bits.size - 1), axis=None)[: 4 * BEAM]
             for flat in few[np.lexsort((few, bits.flat[few]))]:
                 place, of = divmod(int(flat), len(beam))
                 if np.isfinite(bits[place, of]) and place not in beam[of]:
-                    found.setdefault(tuple(sorted((*beam[of], place))), alone - float(bits[place, of]))
-                    pure = pure or (sorted((*beam[of], place)) if is_pure[place, of] else None)
+                    terms = tuple(sorted((*beam[of], place)))
+                    found.setdefault(terms, alone - float(bits[place, of]))
+                    pure = pure or (terms if is_pure[place, of] else ())
+            yield found, pure
             beam = sorted(found, key=lambda terms: (-found[terms], terms))[:BEAM]
-            if pure and found[tuple(pure)] > best[1] + 0.5 * bool(best[0]):
-                best = tuple(pure), found[tuple(pure)]
-                held = self.mask(best[0])
-                if not (held & right).any() and not (showing & ~held).any():
-                    break
             if not beam:
                 break
-        return best
 
     def saved(self, mask: Mask, showing: Mask, right: Mask) -> float:
         """The bits that a condition saves which was found elsewhere, and so need not be named. mask: where it holds."""
@@ -163,19 +180,6 @@ class Cases:
         apart = _name_bits(n, k) + _name_bits(total - n, total_yes - k)
         return float(_name_bits(total, total_yes) - apart) if k >= PURE * n else 0.0
 
-    def widest(self, showing: Mask, right: Mask, inner: Mask) -> int | None:
-        """The place of the term, no bound and no negation, that holds for every case that shows the symptom, and
-        wherever `inner` holds, and for as few right cases as possible; None where it would hold for too many of those.
-        """
-        needed = showing | (inner & right)
-        named = np.array([term.operator == "=" and term.value is not False for term in self.terms], bool)
-        holds = np.flatnonzero(self.masks[:, needed].all(axis=1) & named)
-        if not len(holds):
-            return None
-        shares = self._numbers[holds] @ (self.weights * right)
-        best = int(holds[np.argmin(shares)])
-        return best if shares.min() <= WIDEST * float((self.weights * showing).sum()) else None
-
     def mask(self, chosen: Sequence[int]) -> Mask:
         """Where all terms at these places hold."""
         return np.logical_and.reduce(self.masks[list(chosen)]) if len(chosen) else np.ones(self.masks.shape[1], bool)
@@ -183,8 +187,18 @@ class Cases:
 
 def _name_bits(n: Any, k: Any) -> Any:
     """The bits that say which k of n cases: n times the entropy of k / n, and how many k there could be."""
+    return entropy_bits(n, k) + count_bits(n)
+
+
+def entropy_bits(n: Any, k: Any) -> Any:
+    """n times the entropy of k / n."""
     k = np.clip(k, 0, n)
-    return _x_log_x(n) - _x_log_x(k) - _x_log_x(n - k) + np.log2(n + 1)
+    return _x_log_x(n) - _x_log_x(k) - _x_log_x(n - k)
+
+
+def count_bits(n: Any) -> Any:
+    """The bits of a number up to n."""
+    return np.log2(n + 1)
 
 
 def _x_log_x(x: Any) -> Any:
@@ -243,18 +257,23 @@ class FactTable:
             column[known] = place
         self.matrix = np.full((len(cases), len(self._names)), -1, np.int32)
         self.matrix[rows, column[numbers]] = numbers
+        self._is_alone = np.ones(len(cases), bool)
+        if ALONE in self._names:
+            alone = self.matrix[:, self._names.index(ALONE)]
+            self._is_alone = ~np.isin(alone, [n for n in self._known[ALONE] if not reader.facts[n][1]])
 
     def mask(self, terms: Sequence[Term]) -> Mask:
         """The cases for which all terms hold."""
         mask = np.ones(len(self.matrix), bool)
         for term in terms:
+            unstated = np.where(self._is_alone, term.holds({}), term.holds({ALONE: False}))
             if term.fact not in self._names:
-                mask &= term.holds({})
+                mask &= unstated
                 continue
             column = self.matrix[:, self._names.index(term.fact)]
             facts = [dict([self._reader.facts[number]]) for number in self._known[term.fact]]
             chosen = [n for n, fact in zip(self._known[term.fact], facts, strict=True) if term.holds(fact)]
-            mask &= np.isin(column, [*chosen, -1] if term.holds({}) else chosen)
+            mask &= np.isin(column, chosen) | ((column < 0) & unstated)
         return mask
 
     def count_differences(self, case: int, others: Sequence[int]) -> Any:
@@ -273,7 +292,24 @@ class FactTable:
             code_of[-1] = -1 if default is None else values.index(default)
             if len(values) > 1 or default is None:
                 codes = code_of[column]
+                if default is not None and missing(name, False) is None:
+                    codes[(column < 0) & ~self._is_alone] = -1
                 yield from _terms_of(name, codes, values)
+
+
+COUNTS = (
+    "number of",
+    "rank of",
+    "largest",
+    "smallest",
+    "first size",
+    "second size",
+    "last size",
+    "first value",
+    "last value",
+    "size of",
+)
+"""Beginnings of facts that are counts: that one is not 12 is no condition."""
 
 
 def _terms_of(name: str, column: Any, values: Sequence[Fact]) -> Iterator[tuple[Term, Mask]]:
@@ -285,12 +321,16 @@ def _terms_of(name: str, column: Any, values: Sequence[Fact]) -> Iterator[tuple[
     if len(values) <= WORDS:
         for code, value in enumerate(values):
             yield Term(name, "=", value), column == code
-            if len(values) > 2:
+            if len(values) > 2 and not name.startswith(COUNTS):
                 yield Term(name, "!=", value), (column != code) & (column >= 0)
     numbers = sorted(value for value in values if not isinstance(value, str) and abs(value) < LARGEST)
     if len(numbers) < 2:
         return
-    limits = numbers[1:] if len(numbers) <= THRESHOLDS else [0.25, 0.5, *(2**power for power in range(24))]
+    limits = (
+        numbers[1:]
+        if len(numbers) <= THRESHOLDS or "power of two" in name
+        else [0.25, 0.5, *(2**power for power in range(24))]
+    )
     known = set(numbers)
     measured = np.array([value if value in known else math.nan for value in values] + [math.nan], float)[column]
     for limit in limits:

@@ -21,6 +21,7 @@ Fact = bool | int | float | str
 Facts = Mapping[str, Fact]
 
 ANY, FIRST, RESULT = "any input", "the first input", "the first output"
+ALONE = "the node is alone"
 MULTIPLES = (2, 4, 16, 64, 256)
 """Sizes that kernels work in."""
 PARAMETER = 12
@@ -38,14 +39,16 @@ def describe_case(case: CaseFacts) -> dict[str, Fact]:
     return {name: value for *_, pairs in _parts(case) for name, value in pairs()}
 
 
-def missing(fact: str) -> Fact | None:
-    """The value of a fact that a case does not state; None where that is unknown."""
+def missing(fact: str, is_alone: bool = True) -> Fact | None:
+    """The value of a fact that a case does not state; None where that is unknown. is_alone: whether the model has one
+    node; else nobody says which inputs the node has."""
     if fact.endswith(" is absent"):
-        return True
+        return True if is_alone else None
     return False if any(word in fact for word in _STATED_WHEN_TRUE) else None
 
 
-_STATED_WHEN_TRUE = (" contains ", " has ties", " twice", " is a multiple of ", "a size of ", "a pair of ", "beside ")
+_STATED_WHEN_TRUE = (" contains ", " has ties", " twice", " is a multiple of ", "a size of ", "a pair of ", "beside ",
+                     " exceeds ")  # fmt: skip
 
 
 class FactReader:
@@ -93,7 +96,7 @@ def _parts(case: CaseFacts) -> Iterator[_Part]:
     shapes = tuple((v.name, v.where, v.shape, v.preview if "int" in v.dtype else None) for v in case.values)
     yield (case.operator, str(case.attributes), str(case.defaults), case.beside, shapes), partial(_of_node, case)
     axis = _axis({**(case.defaults or {}), **case.attributes}, len(inputs[0].shape)) if inputs else None
-    data = ((_names(case, v), v.where == "output", len(v.shape), v.data, v.preview) for v in case.values)
+    data = ((_names(case, v), v.where == "output", v.dtype, len(v.shape), v.data, v.preview) for v in case.values)
     yield (axis, case.pairs, *data), partial(_of_all_data, case, axis)
     for value in case.values:
         if names := _names(case, value):
@@ -129,6 +132,7 @@ def _of_node(case: CaseFacts) -> Iterator[tuple[str, Fact]]:
     outputs = [value for value in case.values if value.where == "output"]
     parameters: dict[str, Any] = {**(case.defaults or {}), **case.attributes}
     yield from ((f"{name} is absent", name not in case.attributes) for name in parameters)
+    yield ALONE, not case.beside
     yield from ((f"beside {other}", True) for other in case.beside)
     if not case.beside:
         parameters |= {value.name: numbers for value in inputs if (numbers := _numbers(value)) is not None}
@@ -248,9 +252,10 @@ def _of_value(name: str, value: Value) -> Iterator[tuple[str, Fact]]:
         yield f"second size of {name}", shape[1]
     if len(shape) == 2:
         yield f"{name} is square", shape[0] == shape[1]
-    if value.where != "output" and name != FIRST:
-        yield f"{name} is an initializer", value.where == "initializer"
+    if name not in (FIRST, RESULT):
         yield f"{name} is absent", False
+        if value.where != "output":
+            yield f"{name} is an initializer", value.where == "initializer"
 
 
 def _of_size(name: str, size: int) -> Iterator[tuple[str, Fact]]:
@@ -270,6 +275,8 @@ def _of_words(name: str, value: Value, words: set[str]) -> Iterator[tuple[str, F
     yield from ((f"{name} contains {CONTAINED[word]}", True) for word in words if word in CONTAINED)
     if words & {"inf", "-inf"}:
         yield f"{name} contains an infinity", True
+    if words == {"zero"}:
+        yield f"{name} contains zeros only", True
     for kind, phrase in TIES.items():
         axes = {int(found[2]) for word in words if (found := _TIES.fullmatch(word)) and found[1] == kind}
         if axes:
@@ -294,11 +301,17 @@ def _words(value: Value) -> set[str]:
     return power | {word for word, holds in words.items() if holds}
 
 
+POWERS = {
+    "int4": 3, "uint4": 4, "int8": 7, "uint8": 8, "int16": 15, "uint16": 16, "int32": 31, "uint32": 32, "int64": 63,
+    "uint64": 64, "float16": 16, "bfloat16": 128, "float32": 128,
+}  # fmt: skip
+"""dtype -> the least power of two that is beyond its range."""
 _POWER = re.compile(r"-?\d{1,5}")
 _TIES = re.compile(r"(ties|highest twice|lowest twice) (\d{1,2})")
 CONTAINED = {
     "NaN": "NaN", "inf": "inf", "-inf": "-inf", "-0": "-0", "true": "a true value", "false": "a false value",
     "negative": "a negative value", "zero": "a zero", "denormal": "a denormal", "half": "a fraction of one half",
+    "fraction": "a fraction",
     "lowest": "the lowest value of its dtype", "highest": "the highest value of its dtype",
 }  # fmt: skip
 
@@ -328,6 +341,10 @@ def _of_all_data(case: CaseFacts, axis: int | None) -> Iterator[tuple[str, Fact]
             yield f"{ANY} contains {phrase}", True
     if words & {"inf", "-inf"}:
         yield f"{ANY} contains an infinity", True
+    inputs = [value for value in case.values if value.where != "output"]
+    outputs = [value for value in case.values if value.where == "output"]
+    if inputs and outputs and _exceeds(_words(inputs[0]), outputs[0].dtype):
+        yield f"a value of {FIRST} exceeds the dtype of {RESULT}", True
     for value in case.values:
         of_value = _words(value)
         for kind, phrase in TIES.items():
@@ -336,6 +353,18 @@ def _of_all_data(case: CaseFacts, axis: int | None) -> Iterator[tuple[str, Fact]
     yield from (
         (f"in a pair of elements of the first two inputs {PAIRS[word]}", True) for word in case.pairs if word in PAIRS
     )
+
+
+def _exceeds(words: set[str], dtype: str) -> bool:
+    """Whether elements of which the record says these words are beyond the range of a dtype."""
+    power = _largest_power(words)
+    is_beyond = power is not None and dtype in POWERS and power >= POWERS[dtype]
+    return is_beyond or ("negative" in words and dtype.startswith("uint"))
+
+
+def _largest_power(words: set[str]) -> int | None:
+    found = next((word.removeprefix("2^") for word in words if word.startswith("2^")), "")
+    return int(found) if _POWER.fullmatch(found) else None
 
 
 def _of_broadcast(inputs: Sequence[Value], outputs: Sequence[Value]) -> Iterator[tuple[str, Fact]]:

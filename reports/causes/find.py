@@ -1,8 +1,8 @@
 """The causes of a run: cases of one candidate that are not right for one reason, found from their records alone.
 
 Failures are sorted by symptom. Of each symptom the search (see `condition`) looks for the shortest condition that
-separates the failing cases from the right ones, first across operators, then operator by operator, and again among the
-cases that it does not explain. A condition that several operators share is one cause. Expected deviations have a cause
+separates the failing cases from the right ones, first across operators, then for each operator the conditions that
+together do (see `cover`). A condition that several operators share is one cause. Expected deviations have a cause
 already, the reason that their expectation gives; for those the search finds the condition only.
 """
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 
 import numpy as np
 
@@ -29,10 +28,11 @@ from epcheck.conformance.records.terms import (
     UNPLACED,
 )
 from epcheck.reports.causes.cause import Cause, Causes
-from epcheck.reports.causes.condition import MARGIN, PURE, Condition, Mask, Term
+from epcheck.reports.causes.condition import MARGIN, Condition, Mask, Term
+from epcheck.reports.causes.cover import cover
 from epcheck.reports.causes.facts import FactReader
 from epcheck.reports.causes.rows import Row, Rows
-from epcheck.reports.causes.symptom import describe_patterns
+from epcheck.reports.causes.symptom import SHARE, WRONG_VALUES, describe_patterns
 from epcheck.reports.checksum import group_key
 from epcheck.reports.dtypes import dtype_order
 
@@ -41,15 +41,11 @@ NOT_ALONE = (BOTH, ORACLES_DISAGREE)
 """Blames of cases for which the baseline, or another oracle, answers as the candidate does."""
 SLACK = 10.0
 """Bits by which a condition that operators share may be longer, for each of them, than its own."""
-SHARED_NAMES = ("dtype", "version", "type ", "dtype of ", "number of ", "domain")
-"""Beginnings of facts on which operators may agree by chance: faults of several operators are one only where their
-wrong elements have a pattern in common as well."""
-ABSORBED = 0.8
-"""Of the cases that no condition explains, the share that has to meet a shorter one to join its cause."""
+COMMON = ("dtype", "version", "type ", "dtype of ", "number of ", "domain")
+"""Beginnings of facts on which operators may agree by chance: each of them has to support a condition about nothing
+else by more than MARGIN bits."""
 JOINED = 0.1
 """Of the cases of a cause, how many more of the same operator and symptom join it that no condition explains."""
-WIDENED = 0.8
-"""Of the cases of one symptom, the share that the first condition has to explain where one term may explain all."""
 
 
 def find_explained(records: Iterable[Record]) -> tuple[frozenset[str], frozenset[str]]:
@@ -187,13 +183,14 @@ class _Search:
         for condition in tried.values():
             joined: list[Row] = []
             saved = 0.0
+            least = MARGIN if all(term.fact.startswith(COMMON) for term in condition.terms) else 0.0
             for operator in operators:
                 held, bits = self._evaluate(condition, by_operator[operator], operator)
-                if held and bits > 0 and bits >= own[operator][1] - SLACK:
+                if held and bits > least and bits >= own[operator][1] - SLACK:
                     joined += held
                     saved += bits
             names = {row.operator for row in joined}
-            if len(names) > 1 and _agree(condition, joined) and (best is None or (len(names), saved) > best[:2]):
+            if len(names) > 1 and _agree(joined) and (best is None or (len(names), saved) > best[:2]):
                 best = len(names), saved, condition, joined
         if best is None:
             return None
@@ -201,68 +198,21 @@ class _Search:
         return _Found(joined, self._count(condition, joined, sorted({row.operator for row in joined})))
 
     def _separate_operator(self, operator: str, rows: list[Row]) -> list[_Found]:
-        """Rows of one operator: all together, or by the details of their symptoms, whichever says more."""
-        together, bits = self._decide(operator, rows)
-        details: dict[str, list[Row]] = defaultdict(list)
-        for row in rows:
-            details[row.judged.symptom.detail if row.judged.symptom else ""].append(row)
-        if len(details) == 1 or (len(together) == 1 and together[0].condition):
-            return together
-        apart = [self._decide(operator, of_detail) for of_detail in details.values()]
-        found = [each for of_detail, _ in apart for each in of_detail]
-        says_more = all(each.condition for each in found) and sum(saved for _, saved in apart) > bits
-        return found if says_more and len(found) <= len(together) else together
-
-    def _decide(self, operator: str, rows: list[Row]) -> tuple[list[_Found], float]:
-        """Conditions one after the other, each of the cases that those before it do not explain, and the bits that all
-        save; the last without a condition where none explains the rest."""
-        found: list[_Found] = []
-        rest, total = rows, 0.0
-        while rest:
-            condition, bits = self._search(rest, [operator])
-            if condition is None or (bits <= MARGIN and condition.terms):
-                found.append(_Found(rest, None, condition))
-                break
-            held, _ = self._evaluate(condition, rest, operator)
-            total += bits
-            found.append(_Found(held, condition))
-            rest = _without(rest, held)
-        return self._widen(operator, self._absorb(operator, found), rows), total
-
-    def _widen(self, operator: str, found: list[_Found], rows: list[Row]) -> list[_Found]:
-        """One cause instead of several where one term holds for all their cases: the conditions of a few of them then
-        say which cases show the fault, not which have it."""
-        if len(found) < 2 or found[0].condition is None or len(found[0].rows) < WIDENED * len(rows):
-            return found
-        cases, table, everything = self._rows.cases([operator])
+        """Rows of one operator by the conditions that explain them together; one without a condition for the rest."""
+        cases, _, everything = self._rows.cases([operator])
         showing, right = _masks(rows, everything)
-        place = cases.widest(showing, right, table.mask(found[0].condition.terms))
-        if place is None:
-            return found
-        return [_Found(rows, _counted([cases.terms[place]], cases.masks[place], showing, right))]
-
-    def _absorb(self, operator: str, found: list[_Found]) -> list[_Found]:
-        """The causes, where cases that no condition explains join a cause whose condition they meet but for a term:
-        that term says which cases show the fault, not which have it."""
-        if not found or found[-1].condition is not None:
-            return found
-        left, others = found[-1], found[:-1]
-        for cause in others:
-            assert cause.condition is not None
-            parts = [
-                terms
-                for count in range(len(cause.condition.terms) - 1, 0, -1)
-                for terms in combinations(cause.condition.terms, count)
-            ]
-            for terms in parts:
-                shorter = self._count(replace(cause.condition, terms=terms), cause.rows, [operator])
-                held, _ = self._evaluate(shorter, left.rows, operator)
-                if len(held) >= ABSORBED * len(left.rows) and shorter.showing >= PURE * shorter.cases:
-                    cause.rows += held
-                    cause.condition = self._count(shorter, cause.rows, [operator])
-                    left.rows = _without(left.rows, held)
-                    return [*others, left] if left.rows else others
-        return found
+        if not right.any():
+            return [_Found(rows, self._search(rows, [operator])[0])]
+        found: list[_Found] = []
+        rest = rows
+        chosen = cover(cases, showing, right, _mask_traits(rows, everything))
+        for places in sorted(chosen, key=lambda places: -int((cases.mask(places) & showing).sum())):
+            mask = cases.mask(places)
+            ids = {id(everything[place]) for place in np.flatnonzero(mask)}
+            if held := [row for row in rest if id(row) in ids]:
+                found.append(_Found(held, _counted([cases.terms[place] for place in places], mask, showing, right)))
+                rest = _without(rest, held)
+        return [*found, _Found(rest, None, self._search(rest, [operator])[0])] if rest else found
 
     def _search(self, rows: list[Row], operators: list[str]) -> tuple[Condition | None, float]:
         """The shortest condition of the rows among the right cases of the operators, and the bits that it saves."""
@@ -334,15 +284,42 @@ class _Search:
         return min(keys)[-1] if keys else ""
 
 
-def _agree(condition: Condition, rows: list[Row]) -> bool:
-    """Whether cases of several operators have one cause: by what the condition is about, or by what is wrong."""
-    if any(not term.fact.startswith(SHARED_NAMES) for term in condition.terms):
-        return True
-    patterns = {
-        describe_patterns(row.judged.symptom for row in own if row.judged.symptom)
-        for own in _by_operator(rows).values()
-    }
-    return len(patterns) == 1 and patterns != {""}
+def _traits(row: Row) -> Iterator[str]:
+    """What a fault does alike in every case that shows it, as far as a symptom says."""
+    symptom = row.judged.symptom
+    if symptom is None:
+        return
+    if symptom.family != WRONG_VALUES:
+        yield symptom.end or symptom.detail.replace(row.operator, "…")
+        return
+    yield from symptom.patterns
+    if symptom.kind != WRONG_VALUES:
+        yield symptom.kind
+
+
+def _mask_traits(rows: Sequence[Row], everything: Sequence[Row]) -> Mask:
+    """For each trait of several rows, which of all cases are rows that have it."""
+    places = {id(row): place for place, row in enumerate(everything)}
+    having: dict[str, list[int]] = defaultdict(list)
+    for row in rows:
+        for trait in _traits(row):
+            having[trait].append(places[id(row)])
+    masks = np.zeros((len(having), len(everything)), bool)
+    for mask, having_it in zip(masks, having.values(), strict=True):
+        mask[having_it] = True
+    shared: Mask = masks[masks.sum(axis=1) > 1]
+    return shared
+
+
+def _agree(rows: list[Row]) -> bool:
+    """Whether cases of several operators may have one cause: nothing of what is wrong with one contradicts another."""
+    common: set[str] | None = None
+    for own in _by_operator(rows).values():
+        counted = Counter(trait for row in own for trait in _traits(row))
+        traits = {trait for trait, count in counted.items() if count >= SHARE * len(own)}
+        if traits:
+            common = traits if common is None else common & traits
+    return common is None or bool(common)
 
 
 def _group(row: Row) -> tuple[str, ...]:

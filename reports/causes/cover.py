@@ -1,0 +1,172 @@
+"""The conditions that together separate the failing cases of one operator from its right ones: one for each fault.
+
+A first condition, and then another, is added, replaced or dropped as long as the description of all becomes shorter
+(minimum description length, see `condition`). It counts three things: the terms of the conditions; the exceptions, of
+which a failing case for which no condition holds counts most, since a fault may stay hidden where its condition holds,
+but never shows where it does not; and failing cases whose wrong elements are unlike those of most cases of their
+condition, since a fault has one symptom. A condition is added only where it saves bits with every exception counted
+once, so what data does not support is not said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from epcheck.reports.causes.condition import MARGIN, PURE, Cases, Mask, count_bits, entropy_bits
+
+HIDDEN, MISSED = 2.0, 3.0
+"""What an exception's bits count: a right case for which a condition holds, and a failing one for which none holds."""
+UNLIKE, UNKNOWN = 0.5, 0.6
+"""Bits for a failing case that lacks the trait of most cases of its condition, and the share of them for each case of
+a condition whose cases have no trait in common."""
+LENIENT = 0.4
+"""What hidden exceptions count where conditions are proposed, beside proposals that count them once."""
+PAIRED = 300
+"""Conditions of which every pair is tried as the first two."""
+STEPS, LEAST = 24, 0.01
+"""Changes at most, and the bits that each has to save."""
+
+Places = tuple[int, ...]
+"""A condition: the places of its terms."""
+
+
+def cover(cases: Cases, showing: Mask, right: Mask, traits: Mask) -> list[Places]:
+    """The conditions, the first found first; each failing case belongs to the first that holds for it. None where
+    none saves bits. traits: a row for each trait of symptoms, and in it which of the failing cases have it."""
+    search = _Cover(cases, showing, right, traits)
+    return list(search.find()) if cases.terms and right.any() else []
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """Conditions, their bits, and the bits where every exception counts once."""
+
+    bits: float
+    plain: float
+    chosen: tuple[Places, ...]
+
+
+class _Cover:
+    def __init__(self, cases: Cases, showing: Mask, right: Mask, traits: Mask) -> None:
+        self._cases, self._showing, self._right, self._traits = cases, showing, right, traits
+        self._yes = cases.weights * showing
+        self._all = cases.weights * (showing | right)
+        self._lacks = self._yes * ~traits
+        self._proposed: dict[Places, None] = {}
+
+    def find(self) -> tuple[Places, ...]:
+        """The conditions with the shortest description."""
+        self._propose(self._showing)
+        for trait in self._traits:
+            self._propose(self._showing & trait)
+        best, rest = self._measure(()), self._showing
+        self._prepare()
+        for _ in range(STEPS):
+            left = self._showing & ~self._hold(best.chosen)
+            if (left != rest).any():
+                self._propose(left)
+                self._prepare()
+                rest = left
+            found = min(self._options(best), key=lambda choice: choice.bits)
+            if found.bits >= best.bits - LEAST:
+                break
+            best = found
+        return best.chosen
+
+    def _options(self, best: _Choice) -> Iterator[_Choice]:
+        """One condition more, one replaced by one or two others, one dropped."""
+        yield self._extend(best.chosen, best.plain - MARGIN)
+        if not best.chosen:
+            yield self._extend_by_two(best.chosen, best.plain - 2 * MARGIN)
+        for place in range(len(best.chosen)):
+            kept = best.chosen[:place] + best.chosen[place + 1 :]
+            yield self._measure(kept)
+            yield self._extend(kept, np.inf)
+            yield self._extend_by_two(kept, best.plain - MARGIN)
+
+    def _propose(self, showing: Mask) -> None:
+        for hidden in (1.0, LENIENT):
+            for terms in self._cases.propose(showing, self._right, hidden):
+                self._proposed.setdefault(terms)
+
+    def _prepare(self) -> None:
+        """Where each proposed condition holds; without those that mostly hold for right cases."""
+        masks = np.array([self._cases.mask(terms) for terms in self._proposed], np.float32)
+        masks = masks.reshape(len(self._proposed), len(self._showing))
+        pure = masks @ self._yes >= PURE * (masks @ self._all)
+        self._conditions = [terms for terms, is_pure in zip(self._proposed, pure, strict=True) if is_pure]
+        self._masks = masks[pure]
+        self._costs = np.array([self._cases.count_bits(terms) for terms in self._conditions], float)
+
+    def _hold(self, chosen: Sequence[Places]) -> Mask:
+        """Where any of the conditions holds."""
+        held = np.zeros(len(self._showing), bool)
+        for terms in chosen:
+            held |= self._cases.mask(terms)
+        return held
+
+    def _measure(self, chosen: tuple[Places, ...]) -> _Choice:
+        held = self._hold(chosen)
+        bits, plain = self._except(float(self._all[held].sum()), float(self._yes[held].sum()))
+        costs = self._tell(chosen)
+        return _Choice(float(bits) + costs, float(plain) + costs, chosen)
+
+    def _extend(self, kept: tuple[Places, ...], limit: float) -> _Choice:
+        """The conditions and the best one more, whose plain bits are below a limit."""
+        if not self._conditions:
+            return _Choice(np.inf, np.inf, kept)
+        held = self._hold(kept)
+        new = self._masks * ~held
+        bits, plain = self._except(new @ self._all + self._all[held].sum(), new @ self._yes + self._yes[held].sum())
+        costs = self._tell(kept) + self._costs + self._compare(new)
+        place = int(np.argmin(np.where(plain + costs < limit, bits + costs, np.inf)))
+        allowed = plain[place] + costs[place] < limit
+        return _Choice(
+            float(bits[place] + costs[place]) if allowed else np.inf,
+            float(plain[place] + costs[place]),
+            (*kept, self._conditions[place]),
+        )
+
+    def _extend_by_two(self, kept: tuple[Places, ...], limit: float) -> _Choice:
+        """The conditions and the best two more: of two faults that fail alike, none explains much alone."""
+        if len(self._conditions) < 2:
+            return _Choice(np.inf, np.inf, kept)
+        held = self._hold(kept)
+        taken, showing = self._all[held].sum(), self._yes[held].sum()
+        new = self._masks * ~held
+        n, k, costs = new @ self._all, new @ self._yes, self._costs + self._compare(new)
+        few = np.argsort(self._except(n + taken, k + showing)[1] + costs, kind="stable")[:PAIRED]
+        new, n, k, costs = new[few], n[few], k[few], costs[few]
+        bits, plain = self._except(
+            n[:, None] + n - (new * self._all) @ new.T + taken, k[:, None] + k - (new * self._yes) @ new.T + showing
+        )
+        both = self._tell(kept) + costs[:, None] + costs
+        bits = np.where(plain + both < limit, bits + both, np.inf)
+        first, second = divmod(int(np.argmin(bits)), len(few))
+        chosen = (*kept, self._conditions[few[first]], self._conditions[few[second]])
+        return _Choice(float(bits[first, second]), float((plain + both)[first, second]), chosen)
+
+    def _tell(self, chosen: tuple[Places, ...]) -> float:
+        """The bits of the terms, and of failing cases that are unlike the others of their condition."""
+        bits, before = 0.0, np.zeros(len(self._showing), bool)
+        for terms in chosen:
+            mask = self._cases.mask(terms)
+            bits += self._cases.count_bits(terms) + float(self._compare((mask & ~before)[None].astype(np.float32))[0])
+            before |= mask
+        return bits
+
+    def _compare(self, masks: Any) -> Any:
+        """For each mask the bits of the failing cases that lack the trait which most of them have."""
+        return UNLIKE * np.min([UNKNOWN * (masks @ self._yes), *(masks @ lacks for lacks in self._lacks)], axis=0)
+
+    def _except(self, n: Any, k: Any) -> tuple[Any, Any]:
+        """The bits of the exceptions, as they count and with each counted once. n, k: the weight of the cases for which
+        a condition holds, and of those that show the symptom."""
+        total, total_yes = float(self._all.sum()), float(self._yes.sum())
+        inside, outside = entropy_bits(n, k), entropy_bits(total - n, total_yes - k)
+        rest = count_bits(n) + count_bits(total - n) + UNLIKE * UNKNOWN * np.maximum(total_yes - k, 0)
+        return HIDDEN * inside + MISSED * outside + rest, inside + outside + rest
