@@ -26,6 +26,13 @@ def group_of(key: str) -> str:
     return _name_group(module).replace("_", " ")
 
 
+def family_of(key: str) -> str:
+    """The family of an operator, in words: the folder of `operators/` that declares it (`convolution pooling`); `other
+    operators` for one that the suite does not have."""
+    module = declaring_modules().get(key)
+    return "other operators" if module is None else module.split(".")[3].replace("_", " ")
+
+
 @cache
 def declaring_modules() -> Mapping[str, str]:
     """Key -> the full name of the module that declares it."""

@@ -14,6 +14,7 @@ from typing import Any
 
 from epcheck.conformance.records.run import Run, Share
 from epcheck.conformance.records.target_facts import joined_facts, varying_facts
+from epcheck.reports.family import Family, no_family
 from epcheck.reports.page.embedded_data import ReproArchiver
 from epcheck.reports.runs.compatibility import (
     Part,
@@ -39,13 +40,14 @@ def merge_runs(
     command: tuple[str, ...] = ("epcheck", "merge"),
     may_differ: Collection[str] = (),
     archive: ReproArchiver | None = None,
+    family: Family = no_family,
 ) -> Reported:
     """Merge finished runs into a new run folder with all reports.
 
     folders: run folders, or folders that hold some at any depth. out: the new folder, which must not exist; None makes
-    one under `root`. may_differ: facts of a candidate in which its machines may differ. archive: as of write_all. The
-    merged run is complete when every target has every case of the whole selection; otherwise its status names the
-    shards that are missing.
+    one under `root`. may_differ: facts of a candidate in which its machines may differ. archive, family: as of
+    write_all. The merged run is complete when every target has every case of the whole selection; otherwise its status
+    names the shards that are missing.
     Raises StoreError, and leaves nothing behind, when a run is unfinished or damaged, when two do not belong together,
     hold the same shard of one target, tell different facts of one candidate, or when the cases of all shards together
     are not those of the selection.
@@ -63,7 +65,7 @@ def merge_runs(
         with create(folder, replace(merged, status="running")) as journal:
             _copy(parts, journal)
             journal.close(merged)
-        return write_all(folder, archive)
+        return write_all(folder, archive, family=family)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from epcheck.conformance.records.run import Run
 from epcheck.reports import data_process
+from epcheck.reports.family import Family, no_family
 from epcheck.reports.ort_conformance.report import ConformanceReport
 from epcheck.reports.page.embedded_data import ReproArchiver
 from epcheck.reports.page.html import RunPage
@@ -37,16 +38,21 @@ class Reported:
     since: tuple[Since, ...] = ()
 
 
-def write_all(folder: Path, archive: ReproArchiver | None = None, comparison: Comparison | None = None) -> Reported:
+def write_all(
+    folder: Path,
+    archive: ReproArchiver | None = None,
+    comparison: Comparison | None = None,
+    family: Family = no_family,
+) -> Reported:
     """(Re)make every report of a run in its folder, whatever state the run is in.
 
     archive: makes the zip files in the page with which failing cases are reproduced. comparison: with earlier runs,
-    which the page shows.
+    which the page shows. family: of an operator, by which the page divides its matrix.
 
     Raises StoreError when the run cannot be read, and then leaves all as it was; or when files cannot be written: then
     it names each of them, and the others are made.
     """
-    page = {folder / HTML: partial(RunPage, archive=archive, comparison=comparison)}
+    page = {folder / HTML: partial(RunPage, archive=archive, comparison=comparison, family=family)}
     with data_process.started(folder) as process:
         if process is None:
             return _with(comparison, _write(folder, {**page, **_data_reports(folder)}))
@@ -90,12 +96,15 @@ def write_html(
     *,
     archive: ReproArchiver | None = None,
     comparison: Comparison | None = None,
+    family: Family = no_family,
 ) -> Path:
     """Write the run as one self-contained page (default: `report.html` in its folder). Raises StoreError.
 
-    archive, comparison: as of write_all.
+    archive, comparison, family: as of write_all.
     """
-    return _write_one(folder, path or folder / HTML, partial(RunPage, archive=archive, comparison=comparison))
+    return _write_one(
+        folder, path or folder / HTML, partial(RunPage, archive=archive, comparison=comparison, family=family)
+    )
 
 
 def write_junit(folder: Path, path: Path | None = None, *, strict: bool = False) -> Path:

@@ -12,6 +12,7 @@ from epcheck.api.option import Option
 from epcheck.api.option_types import MaxFlaky, Root, Strict
 from epcheck.api.runs.archive import archive
 from epcheck.api.runs.result import RunResult
+from epcheck.generators.operator_index import family_of
 
 
 @dataclass(frozen=True)
@@ -39,5 +40,7 @@ def merge(options: MergeOptions) -> RunResult:
     missing is not complete; `RunResult.run.status` names them.
     """
     command = ("epcheck", *sys.argv[1:])
-    merged = reports.merge_runs(options.runs, options.out, options.root, command, options.may_differ, archive)
+    merged = reports.merge_runs(
+        options.runs, options.out, options.root, command, options.may_differ, archive, family_of
+    )
     return RunResult.of(merged, options.strict, options.max_flaky)

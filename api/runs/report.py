@@ -10,6 +10,7 @@ from epcheck import reports
 from epcheck.api.option import Option
 from epcheck.api.option_types import AnnotationsFile, JUnitFile
 from epcheck.api.runs.archive import archive
+from epcheck.generators.operator_index import family_of
 from epcheck.reports.ci.write import write_ci_files
 from epcheck.reports.earlier.comparison import compared_with_earlier
 
@@ -66,7 +67,9 @@ def report(options: ReportOptions | None = None) -> tuple[Path, ...]:
     written: list[Path] = []
     if options.html or not _others(options):
         comparison = compared_with_earlier(folder, options.store)
-        written.append(reports.write_html(folder, options.html, archive=archive, comparison=comparison))
+        written.append(
+            reports.write_html(folder, options.html, archive=archive, comparison=comparison, family=family_of)
+        )
     if options.junit:
         written.append(reports.write_junit(folder, options.junit, strict=options.strict))
     if options.json:

@@ -24,6 +24,7 @@ from epcheck.conformance.targets.choice import best_choice, default_baseline
 from epcheck.conformance.targets.environments import RuntimeInstallError
 from epcheck.conformance.targets.target import TargetError
 from epcheck.conformance.workers.client import TargetDown
+from epcheck.generators.operator_index import family_of
 from epcheck.reports.diff import assessment, difference, drift
 from epcheck.reports.diff.assessment import Assessment
 from epcheck.reports.diff.compared_runs import open_pair, read_compared_run
@@ -208,5 +209,5 @@ def _not_run(options: RunOptions, status: str) -> Path:
     ended = replace(described, run_id=folder.name, finished=described.started, status=status)
     with reports.create(folder, ended) as journal:
         journal.close(ended)
-    reports.write_all(folder)
+    reports.write_all(folder, family=family_of)
     return folder

@@ -34,6 +34,7 @@ from epcheck.conformance.targets.config import notice_of
 from epcheck.conformance.workers.client import TargetDown
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.generators.case import Case
+from epcheck.generators.operator_index import family_of
 from epcheck.reports import Journal, StoreError
 from epcheck.reports.earlier.comparison import compared_with_earlier
 
@@ -73,7 +74,7 @@ def run(options: RunOptions, *, progress: Progress = SILENT, workers: IdleWorker
             recording.fill(executor, cases, take_reading, _Watched(progress.report_failure, first.take))
             recording.close(executor.notes, selected.share, _stale(options, executor, selected.whole))
             comparison = compared_with_earlier(recording.folder, options.store)
-            reported = reports.write_all(recording.folder, archive, comparison)
+            reported = reports.write_all(recording.folder, archive, comparison, family_of)
             return RunResult.of(reported, options.strict, options.max_flaky, strict_accuracy=options.strict_accuracy)
 
 

@@ -25,7 +25,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+from zipfile import ZipFile, ZipInfo
 
 import numpy as np
 from onnx import numpy_helper
@@ -123,11 +123,12 @@ def write_case(case_id: str, model: bytes, feeds: Mapping[str, Array], known: Ju
 
 
 def archive(built: BuiltCase) -> bytes:
-    """The folder that `write` makes, as a zip file: the same bytes for the same case."""
+    """The folder that `write` makes, as a zip file: the same bytes for the same case. It is not compressed: many of
+    them are compressed together, and have the same script."""
     made = io.BytesIO()
-    with ZipFile(made, "w", ZIP_DEFLATED) as file:
+    with ZipFile(made, "w") as file:
         for name, content in _files(built.model, built.feeds, judged(built)).items():
-            file.writestr(ZipInfo(f"{folder_name(built.case.id)}/{name}"), content, ZIP_DEFLATED)
+            file.writestr(ZipInfo(f"{folder_name(built.case.id)}/{name}"), content)
     return made.getvalue()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import math
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, zip_longest
@@ -16,7 +17,7 @@ from epcheck.conformance.records import strict_json
 from epcheck.conformance.records.case_facts import CaseFacts
 from epcheck.conformance.records.record import Record, accuracy_of
 from epcheck.conformance.records.run import Run
-from epcheck.conformance.records.terms import EXPECTED, FAILURE, FIXED, FLAKY, OK, STATUSES
+from epcheck.conformance.records.terms import EXPECTED, FAILURE, FIXED, FLAKY, STATUSES
 from epcheck.reports.page.columns import Column, column
 from epcheck.reports.report_links import ReportLinks
 from epcheck.reports.runs import fingerprint
@@ -27,15 +28,18 @@ CHUNK = 1000
 """Records that are compressed, and unpacked in the page, together."""
 COMPRESSION = 6
 """Level of gzip: 9 makes a page 1 % smaller and takes twice as long."""
-PREVIEWED = 4
-"""Elements of each value that the page shows of a case with which nothing is wrong."""
+PREVIEWED, DIGITS = 4, 4
+"""Elements of each value, and significant digits of each number, that the page shows of a case with which nothing is
+wrong."""
+MISMATCHES = 3
+"""Wrong elements of an opinion, the baseline's, that the page shows of such a case."""
 
 ReproArchiver = Callable[[str], bytes | None]
 """A case id -> what reproduces the case, as a zip file; None where it cannot be made."""
 
-ARCHIVES, ARCHIVES_BYTES, ELEMENTS = 300, 2 << 20, 4096
-"""Limits of the repros in the page: how many, how many bytes together, and how many elements the values of a case may
-have."""
+ARCHIVES, ARCHIVES_BYTES, ELEMENTS = 300, 1 << 20, 4096
+"""Limits of the repros in the page: how many, how many bytes of them all when they are compressed, and how many
+elements the values of a case may have."""
 
 _SHAPES = bytes.maketrans(b"[,:0123456789", b"[[[0000000000")
 _LONG_INTEGER = b"[" + 16 * b"0"
@@ -45,12 +49,18 @@ _LARGEST_SAFE = 2**53
 
 def packed(value: Any) -> Markup:
     """JSON, compressed, in letters, digits, `+`, `/` and `=`: nothing in it can be taken for HTML."""
-    data = strict_json.dumps(value).encode()
+    return _letters(strict_json.dumps(value).encode())
+
+
+def _letters(data: bytes) -> Markup:
     return Markup(base64.b64encode(gzip.compress(data, compresslevel=COMPRESSION, mtime=0)).decode("ascii"))
 
 
 IN_ID = ("operator", "version", "dtype", "sample", "binding")
 """The columns of which an id is made as usual."""
+
+IN_INDEX = ("case_id", "since_version", "dtype", "sample", "binding", "status", "blame", "reason")
+"""The fields of a record that the index has as well: the page takes them from there (`loadRecord` in page_data.js)."""
 
 
 class CaseIndex:
@@ -128,8 +138,9 @@ class RecordChunks:
         self._spool = file
         self._open: list[Any] = []
 
-    def add(self, record: Record, line: bytes) -> None:
-        self._open.append(_embedded(record, _exact(line)))
+    def add(self, record: Record, line: bytes, whole: bool) -> None:
+        """whole: with all that the record has; else as of a case with which nothing is wrong."""
+        self._open.append(_embedded(record, _exact(line), whole))
         if len(self._open) == CHUNK:
             self._close()
 
@@ -158,19 +169,20 @@ class EmbeddedRepros:
             self._wanted[record.reading].setdefault(finding, {})[record.case_id] = None
 
     def packed(self) -> Markup:
-        """Case id -> zip file in base64."""
-        made: dict[str, str] = {}
-        room = ARCHIVES_BYTES
+        """A line of JSON, case id -> bytes of its zip file, and after it these files, one after the other."""
+        made: dict[str, bytes] = {}
+        counter, size = zlib.compressobj(COMPRESSION), 0
         for case_id in self._by_turns():
             if len(made) == ARCHIVES or self._archive is None:
                 break
             if case_id in made or (data := self._archive(case_id)) is None:
                 continue
-            room -= len(data)
-            if room < 0:  # trying all others, of which a small one may fit, takes longer than the rest of the page
+            size += len(counter.compress(data)) + len(counter.flush(zlib.Z_SYNC_FLUSH))
+            if size > ARCHIVES_BYTES:
                 break
-            made[case_id] = base64.b64encode(data).decode("ascii")
-        return packed(made)
+            made[case_id] = data
+        sizes = {case_id: len(data) for case_id, data in made.items()}
+        return _letters(b"\n".join([strict_json.dumps(sizes).encode(), b"".join(made.values())]))
 
     def _by_turns(self) -> Iterator[str]:
         for findings in self._wanted.values():
@@ -223,17 +235,50 @@ def _releases(summary: Summary, run: Run) -> list[list[str]]:
     return sorted(found, key=lambda named: fingerprint.release_order(named[2]))
 
 
-def _embedded(record: Record, fields: dict[str, Any]) -> dict[str, Any]:
-    """The record as JSON, without what the index has, and with shorter previews where nothing is wrong."""
-    del fields["case_id"]
+def _embedded(record: Record, fields: dict[str, Any], whole: bool) -> dict[str, Any]:
+    """The record as JSON, without what the index has; `whole` or with shorter values."""
+    for name in IN_INDEX:
+        fields.pop(name, None)
     if "{id}" not in fields["repro"]:
         fields["repro"] = fields["repro"].replace(record.case_id, "{id}")
-    if record.reading == OK:
+    for opinion in filter(None, (fields["candidate"], fields.get("baseline"))):
+        _shorten_numbers(opinion, ("create_s", "run_s"), 3)
+        if not whole:
+            _shorten_numbers(opinion.get("accuracy"), ("sum_ulp", "max_ulp"), DIGITS)
+            for difference in opinion.get("differences", ()):
+                difference["first"] = difference.get("first", [])[:MISMATCHES]
+    if not whole:
+        _shorten_numbers(fields.get("rounded"), ("sum_ulp", "max_ulp"), DIGITS)
         for value in fields["values"]:
-            elements = value.get("preview", "").split(", ")
-            if len(elements) > PREVIEWED + 1:
-                value["preview"] = ", ".join([*elements[:PREVIEWED], "…"])
+            if value.get("preview"):
+                value["preview"] = _short_preview(value["preview"])
     return fields
+
+
+def _shorten_numbers(fields: dict[str, Any] | None, names: Sequence[str], digits: int) -> None:
+    for name in names:
+        if fields and isinstance(fields.get(name), float):
+            fields[name] = float(f"{fields[name]:.{digits}g}")
+
+
+def _short_preview(preview: str) -> str:
+    """The first PREVIEWED elements, with DIGITS digits: `≈ 3.572, -3.817, 1.49, 1.981, …`."""
+    elements = preview.split(", ")
+    kept = elements if len(elements) <= PREVIEWED + 1 else elements[:PREVIEWED]
+    rounded = [_short_number(element) for element in kept]
+    more = ["…"] if len(kept) < len(elements) else []
+    return "≈ " * (rounded != kept) + ", ".join([*rounded, *more])
+
+
+def _short_number(element: str) -> str:
+    """An element with a fraction, of more than DIGITS digits, rounded; another as it is."""
+    if "." not in element or len(element) <= DIGITS + 2:
+        return element
+    try:
+        short = f"{float(element):.{DIGITS}g}"
+    except ValueError:  # a complex number, a text
+        return element
+    return short if len(short) < len(element) else element
 
 
 def _exact(line: bytes) -> Any:

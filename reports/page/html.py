@@ -16,6 +16,7 @@ from epcheck.conformance.records.run import Run
 from epcheck.conformance.records.terms import EXPECTED, FAILURE, FIXED, FLAKY, NOTED, OK
 from epcheck.reports.causes.cause import Cause
 from epcheck.reports.dtypes import dtype_order
+from epcheck.reports.family import Family, no_family
 from epcheck.reports.notes import folded
 from epcheck.reports.page import shell
 from epcheck.reports.page.chart import POINTS, Chart, Series
@@ -38,9 +39,13 @@ SCRIPTS = (
     "run/page_graph.js",
     "run/page_sort.js",
     "run/page_case.js",
+    "run/page_matrix.js",
     "run/page_main.js",
 )
 VIRTUAL_LIST = "vendor/virtual-core/virtual-core.iife.min.js"
+
+TO_EXPLAIN = (FAILURE, FLAKY, FIXED, EXPECTED)
+"""Readings of the records that the page has with all their values and digits."""
 
 MOST_CAUSES = 300
 """Causes of a reading that the page writes out; the list of cases has all."""
@@ -61,7 +66,7 @@ class RunPage:
     """The page in the making. The chunks of records wait on disk: they are most of the page, and stand near its end.
 
     archive: makes what a case is reproduced with, for download; without one the page has the commands only.
-    comparison: with earlier runs.
+    comparison: with earlier runs. family: of an operator, by which the matrix is divided.
     """
 
     def __init__(
@@ -71,8 +76,10 @@ class RunPage:
         stack: ExitStack,
         archive: ReproArchiver | None = None,
         comparison: Comparison | None = None,
+        family: Family = no_family,
     ) -> None:
         self._run = run
+        self._family = family
         self._comparison = comparison
         self._file = file
         self._index = CaseIndex()
@@ -81,7 +88,7 @@ class RunPage:
 
     def add(self, entry: Entry) -> None:
         self._index.add(entry.record, entry.finding, entry.cause.key if entry.cause else "")
-        self._chunks.add(entry.record, entry.line)
+        self._chunks.add(entry.record, entry.line, entry.is_example or entry.record.reading in TO_EXPLAIN)
         self._repros.add(entry.record, entry.finding)
         if self._comparison:
             self._comparison.add(entry.record)
@@ -100,7 +107,7 @@ class RunPage:
             summary=summary,
             headline="\n".join(sentences(self._run, summary)),
             state=_state(self._run, summary),
-            matrix=matrix_of,
+            matrix=lambda target: matrix_of(target, self._family),
             side_by_side=side_by_side(summary.targets),
             accuracy_charts=_accuracy_charts,
             facts=_facts(self._run),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple
 
 from epcheck.conformance.records.case_facts import qualified_name
 from epcheck.conformance.records.terms import FAILING
 from epcheck.reports.dtypes import dtype_order
+from epcheck.reports.family import Family
 from epcheck.reports.runs.summary import WORST_FIRST, Cell, TargetSummary
 
 
@@ -20,29 +23,45 @@ class MatrixCell:
     worst: str
 
 
+class MatrixRow(NamedTuple):
+    """An operator, its worst reading, and its cells from the first dtype to the last: each with its dtype, or None and
+    the number of dtypes that it leaves out."""
+
+    operator: str
+    worst: str
+    cells: tuple[tuple[MatrixCell, str] | tuple[None, int], ...]
+
+
 @dataclass(frozen=True)
 class Matrix:
-    """Operators x dtypes of one candidate: an operator that varies several dtypes stands at the first of them."""
+    """Operators x dtypes of one candidate, by family: an operator that varies several dtypes stands at the first of
+    them."""
 
     dtypes: tuple[str, ...]
-    rows: tuple[tuple[str, str, dict[str, MatrixCell]], ...]
-    """Operator, its worst reading, and its cells by dtype."""
+    families: tuple[tuple[str, tuple[MatrixRow, ...]], ...]
 
 
-def matrix_of(target: TargetSummary) -> Matrix:
+def matrix_of(target: TargetSummary, family: Family) -> Matrix:
+    """family: qualified name of an operator -> the name of its family."""
     together: dict[str, dict[str, list[Cell]]] = {}
     for cell in target.matrix:
         row = together.setdefault(qualified_name(cell.operator, cell.domain), {})
         row.setdefault(cell.dtype.partition("-")[0], []).append(cell)
     rows = {operator: {dtype: _joined(cells) for dtype, cells in row.items()} for operator, row in together.items()}
-    dtypes = {dtype for row in rows.values() for dtype in row}
-    return Matrix(
-        tuple(sorted(dtypes, key=dtype_order)),
-        tuple(
-            (operator, _worst(cell.worst for cell in row.values()), row)
-            for operator, row in sorted(rows.items(), key=lambda item: ("::" in item[0], item[0]))
-        ),
-    )
+    dtypes = tuple(sorted({dtype for row in rows.values() for dtype in row}, key=dtype_order))
+    families: dict[str, list[MatrixRow]] = {}
+    for operator, cells in sorted(rows.items(), key=lambda item: ("::" in item[0], item[0])):
+        worst = _worst(cell.worst for cell in cells.values())
+        families.setdefault(family(operator), []).append(MatrixRow(operator, worst, tuple(_cells(cells, dtypes))))
+    return Matrix(dtypes, tuple((name, tuple(families[name])) for name in sorted(families)))
+
+
+def _cells(row: Mapping[str, MatrixCell], dtypes: Sequence[str]) -> Iterator[tuple[MatrixCell, str] | tuple[None, int]]:
+    for has_cell, dtypes_alike in groupby(dtypes, row.__contains__):
+        if has_cell:
+            yield from ((row[dtype], dtype) for dtype in dtypes_alike)
+        else:
+            yield None, len(tuple(dtypes_alike))
 
 
 def _joined(cells: Iterable[Cell]) -> MatrixCell:
@@ -62,6 +81,10 @@ class Row:
     operator: str
     differs: bool
     cells: dict[str, MatrixCell]
+
+    @property
+    def worst(self) -> str:
+        return _worst(cell.worst for cell in self.cells.values())
 
 
 def side_by_side(targets: Sequence[TargetSummary]) -> tuple[Row, ...]:

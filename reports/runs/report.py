@@ -15,13 +15,13 @@ from epcheck.reports.runs.summary import Summary
 
 
 class Entry(NamedTuple):
-    """A line of the journal without its newline, the record it is of, the key of the finding that this belongs to, and
-    its cause."""
+    """A line of the journal without its newline, the record it is of, and where this belongs (see Grouped)."""
 
     line: bytes
     record: Record
     finding: str
     cause: Cause | None
+    is_example: bool = False
 
 
 class Report(Protocol):

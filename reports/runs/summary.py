@@ -34,10 +34,12 @@ def shown_reading(record: Record) -> str:
 
 
 class Grouped(NamedTuple):
-    """Where a record belongs: the key of its finding, empty where nothing is to be said of it, and its cause."""
+    """Where a record belongs: the key of its finding, empty where nothing is to be said of it, and its cause.
+    is_example: it is the case that a cause names because it passes."""
 
     finding: str
     cause: Cause | None
+    is_example: bool = False
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,7 @@ class Tally:
         self._cells: dict[str, dict[tuple[str, str, int, str], Counter[tuple[str, str]]]] = {}
         self._findings: dict[str, FindingBuilder] = {}
         self._causes = causes or Causes()
+        self._examples = {(cause.target, cause.right) for cause in self._causes.all}
         self._excused: Counter[str] = Counter()
         self._suspicions: dict[tuple[str, str, str], SuspicionBuilder] = {}
         self._accuracy: dict[str, dict[tuple[str, str], ProfileBuilder]] = {}
@@ -116,8 +119,9 @@ class Tally:
         self._cells.setdefault(target, {}).setdefault(cell, Counter())[reading, record.status] += 1
         self._measure(record)
         self._excused[target] += bool(record.candidate.excused)
+        is_example = (target, record.case_id) in self._examples
         if record.reading == OK:
-            return Grouped("", None)
+            return Grouped("", None, is_example)
         key = finding_key(record)
         if key not in self._findings:
             self._findings[key] = FindingBuilder.of_first(record)
@@ -125,7 +129,7 @@ class Tally:
         cause = self._causes.of_case.get((target, record.case_id))
         if cause is not None:
             self._findings_of.setdefault(cause.key, Counter())[key] += 1
-        return Grouped(key, cause)
+        return Grouped(key, cause, is_example)
 
     def _measure(self, record: Record) -> None:
         measured = self._accuracy.setdefault(record.candidate.target, {})

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
 
+from epcheck.reports.family import Family
 from epcheck.reports.runs import fingerprint
 from epcheck.reports.runs.fingerprint import FingerprintClass
 from epcheck.reports.runs.parquet import TargetCounts
-from epcheck.reports.store.nights import DAY, Family, Night, missing_nights, night_label, night_of, usual_interval
+from epcheck.reports.store.nights import DAY, Night, missing_nights, night_label, night_of, usual_interval
 from epcheck.reports.store.run_file import StoredRun
 
 UNKNOWN = "unknown"

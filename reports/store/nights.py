@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -13,6 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from epcheck.reports.family import Family
 from epcheck.reports.runs.fingerprint import Changed
 from epcheck.reports.runs.parquet import Counts, Numbers, TargetCounts
 from epcheck.reports.store.run_file import StoredRun
@@ -21,10 +22,6 @@ MISSING_AT_MOST = 366
 """Most nights that are reported as missing between two runs: a clock that was wrong once must not make thousands."""
 
 DAY = timedelta(days=1)
-
-
-Family = Callable[[str], str]
-"""Operator key -> the family it belongs to."""
 
 
 class Completeness(StrEnum):

@@ -13,10 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from epcheck.reports.family import Family
 from epcheck.reports.runs import fingerprint
 from epcheck.reports.runs.fingerprint import Changed
 from epcheck.reports.store.machines import Machine, MachineRuns, machines_of
-from epcheck.reports.store.nights import Family, Night
+from epcheck.reports.store.nights import Night
 from epcheck.reports.store.run_file import FileProblem, FileProblemError
 from epcheck.reports.store.store import Store
 from epcheck.reports.trend.case_history import (

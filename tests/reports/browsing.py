@@ -36,6 +36,14 @@ class Browser:
         self.wait("return document.documentElement.dataset.ready === 'yes'")
         return time.monotonic() - started
 
+    def seconds_worked(self) -> float:
+        """Seconds that script, style and layout of all pages have taken so far."""
+        self.driver.execute_cdp_cmd("Performance.enable", {})
+        metrics = self.driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
+        return sum(
+            m["value"] for m in metrics if m["name"] in ("ScriptDuration", "LayoutDuration", "RecalcStyleDuration")
+        )
+
     def go(self, address: str) -> None:
         """Another address within the open page."""
         self.run("location.hash = arguments[0]", address)

@@ -295,7 +295,7 @@ def test_a_folder_that_exists_is_not_written_to(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_of_a_large_run_only_ids_are_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("epcheck.reports.merge.write_all", lambda _folder, _archive: None)  # has bounds of its own
+    monkeypatch.setattr("epcheck.reports.merge.write_all", lambda *_folder, **_how: None)  # has bounds of its own
     folder = stored(tmp_path / "large", many(3000), a_run(3000, share=Share(3000, "many")))
     tracemalloc.start()
     try:

@@ -1,4 +1,4 @@
-"""The page of fifty thousand cases: small, quickly open, and drawing what is seen."""
+"""The page of a whole suite: small, quickly open, and drawing what is seen."""
 
 import time
 from contextlib import ExitStack
@@ -13,7 +13,7 @@ from epcheck.reports.page.html import RunPage
 from epcheck.reports.runs.report import Entry
 from epcheck.reports.runs.summary import Tally
 
-CASES = 50_000
+CASES = 77_745
 
 
 @pytest.fixture(scope="module")
@@ -28,26 +28,33 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_it_is_under_fifteen_megabytes_and_open_in_seconds(browser: Browser, page: Path) -> None:
-    assert page.stat().st_size < 15_000_000
-    assert browser.open(page) < 10  # under one on a quiet machine, see benchmarks
-    assert browser.text("#result") == "50,000 cases"
+def test_it_is_under_ten_megabytes_and_open_in_under_a_second(browser: Browser, page: Path) -> None:
+    """What the page itself does counts, as the browser measures it: script, style and layout. The wall clock also has
+    what else the machine does; the promise is of a quiet one (see benchmarks)."""
+    assert page.stat().st_size < 10_000_000
+    worked = []
+    for _ in range(3):
+        before = browser.seconds_worked()
+        assert browser.open(page) < 10
+        worked.append(browser.seconds_worked() - before)
+    assert min(worked) < 1
+    assert browser.text("#result") == "77,745 cases"
 
 
 def test_only_the_rows_that_are_seen_are_drawn(browser: Browser, page: Path) -> None:
     browser.open(page, "#sort=id")
     assert len(browser.texts("#rows .row")) < 60
     browser.run("const s = document.getElementById('scroller'); s.scrollTop = s.scrollHeight")
-    browser.wait("return document.querySelector('#rows [aria-rowindex=\"50001\"]')")
+    browser.wait("return document.querySelector('#rows [aria-rowindex=\"77746\"]')")
     assert len(browser.texts("#rows .row")) < 60
-    assert browser.run("return document.getElementById('table').getAttribute('aria-rowcount')") == "50001"
+    assert browser.run("return document.getElementById('table').getAttribute('aria-rowcount')") == "77746"
 
 
 def test_a_filter_a_search_and_a_case_far_down_come_quickly(browser: Browser, page: Path) -> None:
     browser.open(page)
     started = time.monotonic()
     browser.go("#q=start_44_+slice-13")
-    browser.wait_for_result("2 of 50,000 cases")
+    browser.wait_for_result("2 of 77,745 cases")
     browser.go("#case=Slice-11%2Fint64%2Fstart_4500_step_1%5Bruntime%5D")
     browser.wait("return document.title.startsWith('Slice-11/int64/start_4500')")
     assert time.monotonic() - started < 10

@@ -4,6 +4,7 @@ import base64
 import gzip
 import hashlib
 import json
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -23,6 +24,7 @@ from stored_records import (
     stored,
 )
 
+from epcheck.conformance.records.accuracy import Accuracy
 from epcheck.conformance.records.case_facts import Value
 from epcheck.conformance.records.record import Record
 from epcheck.reports import write_html
@@ -59,10 +61,25 @@ def page(folder: Path) -> str:
     return write_html(folder).read_bytes().decode("utf-8")
 
 
-def unpacked(html: str, name: str) -> Any:
+def unpacked_bytes(html: str, name: str) -> bytes:
     found = re.search(rf'<script type="text/plain" id="{name}">([^<]*)</script>', html)
     assert found
-    return json.loads(gzip.decompress(base64.b64decode(found[1])))
+    return gzip.decompress(base64.b64decode(found[1]))
+
+
+def unpacked(html: str, name: str) -> Any:
+    return json.loads(unpacked_bytes(html, name))
+
+
+def archives(html: str) -> dict[str, bytes]:
+    """Case id -> the repro in the page."""
+    sizes, _, files = unpacked_bytes(html, "archives").partition(b"\n")
+    found, at = {}, 0
+    for case_id, size in json.loads(sizes).items():
+        found[case_id] = files[at : at + size]
+        at += size
+    assert at == len(files)
+    return found
 
 
 def hostile() -> Record:
@@ -123,8 +140,9 @@ def test_headline_matrix_findings_and_fingerprint_need_no_script(tmp_path: Path)
     text = Page(html).text
     assert "dml: 2 conformance failures (1 cause), 1 of 3 cases pass." in text
     assert "llvmpipe (LLVM 19.1.7, 256 bits)" in text
-    assert "✕conformance failure, 0/1" in text
-    assert "✓nothing wrong, 1" in text
+    assert "✕ 0/1" in text
+    assert "✓ 1" in text
+    assert 'title="Slice float16: conformance failure; 0 of 1 pass"' in html
     assert "2 × conformance failure, 1 cause" in text
     assert "… of … elements differ" in text
     assert 'href="#operator=Slice&amp;dtype=float16"' in html
@@ -177,21 +195,47 @@ def test_every_record_travels_whole_but_for_what_the_index_has(tmp_path: Path) -
     html = page(folder)
     lines = [json.loads(line) for line in (folder / "journal.jsonl").read_text("utf-8").splitlines()]
     assert all(line.pop("crc32") for line in lines)
-    records = expanded(unpacked(html, "bundle-0"), 1000) + expanded(unpacked(html, "bundle-1"), 200)
-    for record, line in zip(records, lines, strict=True):
-        record["repro"] = record["repro"].replace("{id}", line["case_id"])
-        shortened = zip(record["values"], line["values"], strict=True) if line["reading"] == "ok" else ()
-        for value, whole in shortened:
-            elements = whole["preview"].split(", ")
-            whole["preview"] = ", ".join([*elements[:4], "…"]) if len(elements) > 5 else whole["preview"]
-            assert value["preview"] == whole["preview"]
-        assert {"case_id": line["case_id"], **record} == line
     index = unpacked(html, "index")
     rows = {name: expanded(column, index["count"]) for name, column in index["rows"]["o"].items()}
+    records = expanded(unpacked(html, "bundle-0"), 1000) + expanded(unpacked(html, "bundle-1"), 200)
+    examples = 0
+    for number, (record, line) in enumerate(zip(records, lines, strict=True)):
+        record["repro"] = record["repro"].replace("{id}", line["case_id"])
+        if line["reading"] == "ok":
+            examples += record["values"] == line["values"]
+            assert record["values"][0]["preview"] in ("0, 1, 2, 3, …", line["values"][0]["preview"])
+            line["values"] = record["values"]
+        of_index = {name: rows[name][number] for name in ("dtype", "sample", "binding", "status", "blame", "reason")}
+        whole = {"case_id": line["case_id"], "since_version": int(rows["version"][number]), **of_index, **record}
+        assert whole == line
+    assert examples == 1  # of the one cause that has a right case beside it
     assert rows["sample"] == [line["sample"] for line in lines]
     assert rows["reading"] == [shown(line) for line in lines]
     assert {"not-run", "ok", "failure", "expected"} <= set(rows["reading"])
     assert set(rows["id"]) == {""}  # each is made of operator, version, dtype, sample and binding
+
+
+def test_numbers_of_a_right_case_are_rounded_and_those_of_a_wrong_one_are_whole(tmp_path: Path) -> None:
+    numbers = "-3.8174307, 0.5, 1.2952027e-07, nan, 1234567, 3.0422208, 1.0"
+    values = (Value("data", "float32", (7,), "input", numbers), Value("few", "bool", (1,), "input", "True"))
+    accuracy = Accuracy(7, 0.123456789, 0.987654321, (7,))
+    right = a_slice(values=values, candidate=an_opinion("dml", create_s=0.00123456, accuracy=accuracy))
+    wrong = a_wrong_slice(operator="Gather", case_id="Gather-13/float16/wrong[runtime]", values=values)
+    html = page(stored(tmp_path / "run", [right, wrong]))
+    of_right, of_wrong = expanded(unpacked(html, "bundle-0"), 2)
+    assert [value["preview"] for value in of_right["values"]] == ["≈ -3.817, 0.5, 1.295e-07, nan, …", "True"]
+    assert [value["preview"] for value in of_wrong["values"]] == [numbers, "True"]
+    assert of_right["candidate"]["create_s"] == 0.00123
+    assert of_right["candidate"]["accuracy"]["max_ulp"] == 0.1235
+    assert of_right["candidate"]["accuracy"]["sum_ulp"] == 0.9877
+    assert len(of_wrong["candidate"]["differences"][0]["first"]) == 3
+
+
+def test_the_case_that_a_cause_names_as_right_is_whole(tmp_path: Path) -> None:
+    wrong = [a_wrong_slice(dtype) for dtype in ("float16", "float32")]
+    html = page(stored(tmp_path / "run", [*wrong, a_slice("float16")]))
+    records = expanded(unpacked(html, "bundle-0"), 3)
+    assert records[2]["values"][0]["preview"] == "0, 1, 2, 3, 4, 5, 6, 7, …"
 
 
 @pytest.mark.parametrize(
@@ -230,16 +274,23 @@ def test_a_repro_travels_of_each_finding_before_the_second_of_any(tmp_path: Path
         return None if case_id == wrong[1].case_id else b"zip of " + case_id.encode()
 
     folder = stored(tmp_path / "run", records)
-    held = unpacked(write_html(folder, archive=archive).read_text("utf-8"), "archives")
+    held = archives(write_html(folder, archive=archive).read_text("utf-8"))
     first = [wrong[0].case_id, a_crashed_topk().case_id, wrong[2].case_id]
-    assert held == {case_id: base64.b64encode(b"zip of " + case_id.encode()).decode() for case_id in first}
+    assert held == {case_id: b"zip of " + case_id.encode() for case_id in first}
     assert asked == [wrong[0].case_id, a_crashed_topk().case_id, wrong[1].case_id, wrong[2].case_id]
 
 
 def test_a_large_case_has_no_repro_in_the_page(tmp_path: Path) -> None:
     values = (Value("data", "float32", (64, 65), "input"), Value("output", "float32", (1,), "output"))
     folder = stored(tmp_path / "run", [a_wrong_slice(values=values)])
-    assert unpacked(write_html(folder, archive=lambda _: b"zip").read_text("utf-8"), "archives") == {}
+    assert archives(write_html(folder, archive=lambda _: b"zip").read_text("utf-8")) == {}
+
+
+def test_repros_that_are_too_large_together_are_left_out(tmp_path: Path) -> None:
+    records = [a_wrong_slice(sample=f"start_{n}") for n in range(4)]
+    random = {record.case_id: os.urandom(400_000) for record in records}
+    held = archives(write_html(stored(tmp_path / "run", records), archive=random.__getitem__).read_text("utf-8"))
+    assert held == dict(list(random.items())[:2])  # of 1 MiB
 
 
 @pytest.mark.slow

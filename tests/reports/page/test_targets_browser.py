@@ -68,6 +68,10 @@ def test_operators_on_which_targets_differ_are_an_address(browser: Browser, page
     listed = "[...document.querySelectorAll('#side-by-side tbody tr')]"
     shown = f"return {listed}.filter((row) => !row.hidden).map((row) => row.dataset.operator)"
     browser.open(page)
+    assert browser.run(shown) == ["Slice"]
+    assert browser.text("#matrix-shown") == "Something is wrong in 1 of 2 operators. Show all 2 operators"
+    browser.click("#matrix-shown a")
+    browser.wait("return location.hash === '#section=matrix&worst=any'")
     assert browser.run(shown) == ["Gather", "Slice"]
     browser.select("worst", "differs")
     assert browser.run(shown) == ["Slice"]

@@ -3,37 +3,52 @@
 const FACETS = ["reading", "status", "blame", "below", "operator", "version", "dtype", "binding", "since", "target"];
 const GROUPS = ["finding", "cause"]; // which rows belong together; chosen by a link, not in the form
 const NOTHING = { blame: "nobody", below: "not asked", since: "as before" }; // what stands for an empty value of a facet
-const ROW = 54; // pixels; page.css says the same
+const ROW = 44; // pixels; page.css says the same
 const PRINTED = 300;
 
 const byNumber = (a, b) => a.number - b.number;
 const largest = (name) => (a, b) => (b[name] ?? -1) - (a[name] ?? -1) || byNumber(a, b);
 const infinite = (ulp) => (typeof ulp === "object" && ulp !== null ? Infinity : ulp);
+const { compare: byText } = new Intl.Collator("en", { numeric: true });
 const ORDERS = {
-  "": ["worst first", (a, b) => READINGS.indexOf(a.reading) - READINGS.indexOf(b.reading) || byNumber(a, b)],
-  id: ["by id", (a, b) => a.id.localeCompare(b.id, "en", { numeric: true })],
+  "": ["worst first", null],
+  id: ["by id", (a, b) => byText(a.id, b.id)],
   ulp: ["largest error first", (a, b) => (infinite(b.ulp) ?? -1) - (infinite(a.ulp) ?? -1) || byNumber(a, b)],
   ms: ["slowest first", largest("ms")],
-  status: ["by status", (a, b) => a.status.localeCompare(b.status) || a.blame.localeCompare(b.blame) || byNumber(a, b)],
+  status: ["by status", (a, b) => byText(a.status, b.status) || byText(a.blame, b.blame) || byNumber(a, b)],
 };
+
+/** Rows in an order of ORDERS; the worst first are those of each reading, in the order that they have. */
+function inOrder(rows, order) {
+  const compare = (ORDERS[order] || ORDERS[""])[1];
+  if (compare) return rows.sort(compare);
+  const byReading = Map.groupBy ? Map.groupBy(rows, (row) => row.reading) : new Map(READINGS.map((reading) => [reading, rows.filter((row) => row.reading === reading)]));
+  return READINGS.flatMap((reading) => byReading.get(reading) ?? []);
+}
 
 const COLUMNS = ["", "id", "status", "ulp", "ms"]; // the order that the head of each column gives
 
 const facetOf = (row, name) => row[name] || NOTHING[name] || "";
 
-/** Whether a row has a facet's value; the first of several dtypes counts as one, so that a matrix cell is a filter. */
-function has(row, name, value) {
-  const own = name === "case" ? row.id : facetOf(row, name);
-  return own === value || (name === "dtype" && own.startsWith(value + "-")) || (value.includes("\ufffd") && addressable(own) === value);
+/** Whether a text is what a facet asks for; the first of several dtypes counts as one, so that a matrix cell is a filter. */
+const isMeant = (own, name, value) => own === value || (name === "dtype" && own.startsWith(value + "-")) || (value.includes("\ufffd") && addressable(own) === value);
+
+const has = (row, name, value) => isMeant(name === "case" ? row.id : facetOf(row, name), name, value);
+
+/** Whether a row has a value of a facet, asked of each text of the column once. */
+function asked(name, value) {
+  const { texts, at } = coded(name);
+  const meant = texts.map((text) => isMeant(text || NOTHING[name] || "", name, value));
+  return (row) => meant[at(row.number)];
 }
 
-/** The rows that the state's filters leave; `except` names a facet that is not applied. */
+/** The rows that the state's filters leave, as a new list; `except` names a facet that is not applied. */
 function filtered(rows, state, except = "") {
-  const wanted = [...FACETS, ...GROUPS].filter((name) => name !== except && name in state);
+  if (!rows.length) return [];
+  const tests = [...FACETS, ...GROUPS].filter((name) => name !== except && name in state).map((name) => asked(name, state[name]));
   const words = (state.q || "").toLowerCase().split(/\s+/).filter(Boolean);
-  return rows.filter(
-    (row) => wanted.every((name) => has(row, name, state[name])) && (!words.length || contains(row, words)),
-  );
+  if (words.length) tests.push((row) => contains(row, words));
+  return tests.reduce((left, test) => left.filter(test), rows.slice());
 }
 
 function contains(row, words) {
@@ -51,8 +66,8 @@ class CaseList {
     this.state = {};
     this.chosen = null;
     this.printed = 0; // rows laid out for a printer; 0: the page is on a screen
-    this.several = new Set(rows.map((row) => row.target)).size > 1;
-    this.facets = FACETS.filter((name) => (name !== "target" || this.several) && (!["below", "since"].includes(name) || rows.some((row) => row[name])));
+    this.several = rows.length > 0 && coded("target").texts.length > 1;
+    this.facets = FACETS.filter((name) => (name !== "target" || this.several) && (!["below", "since"].includes(name) || coded(name).texts.some(Boolean)));
     this.form = document.getElementById("filters");
     this.table = document.getElementById("table");
     this.head = this.table.querySelector(".head");
@@ -107,7 +122,7 @@ class CaseList {
   update(state) {
     const same = JSON.stringify(state) === JSON.stringify(this.state);
     this.state = state;
-    this.shown = this.ordered(filtered(this.rows, state));
+    this.shown = inOrder(filtered(this.rows, state), state.sort);
     if (document.activeElement !== this.search) this.search.value = state.q || "";
     for (const name of this.facets) this.fillSelect(name, this.selects.get(name));
     const order = ORDERS[state.sort] ? state.sort : "";
@@ -118,19 +133,10 @@ class CaseList {
     this.choose(this.chosen && this.shown.includes(this.chosen) ? this.chosen : null);
   }
 
-  ordered(rows) {
-    return rows.sort((ORDERS[this.state.sort] || ORDERS[""])[1]);
-  }
-
   fillSelect(name, select) {
-    const counts = new Map();
-    const add = (value) => counts.set(value, (counts.get(value) || 0) + 1);
-    for (const row of filtered(this.rows, this.state, name)) {
-      add(facetOf(row, name));
-      if (name === "dtype" && row.dtype.includes("-")) add(row.dtype.slice(0, row.dtype.indexOf("-")));
-    }
+    const counts = this.counts(name);
     const chosen = this.state[name];
-    const names = [...counts.keys()].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+    const names = [...counts.keys()].sort(byText);
     if (chosen !== undefined && !names.some((known) => addressable(known) === chosen)) names.push(chosen);
     select.replaceChildren(
       el("option", { value: "*" }, "any"),
@@ -139,6 +145,22 @@ class CaseList {
     );
     select.value = chosen === undefined ? "*" : chosen;
     select.classList.toggle("set", chosen !== undefined);
+  }
+
+  /** How many rows have each value of a facet, under the other filters. */
+  counts(name) {
+    const counts = new Map();
+    if (!this.rows.length) return counts;
+    const { texts, at } = coded(name);
+    const numbers = new Array(texts.length).fill(0);
+    for (const row of name in this.state || this.shown.length < this.rows.length ? filtered(this.rows, this.state, name) : this.rows) numbers[at(row.number)] += 1;
+    const add = (value, number) => counts.set(value, (counts.get(value) || 0) + number);
+    texts.forEach((text, place) => {
+      if (!numbers[place]) return;
+      add(text || NOTHING[name] || "", numbers[place]);
+      if (name === "dtype" && text.includes("-")) add(text.slice(0, text.indexOf("-")), numbers[place]);
+    });
+    return counts;
   }
 
   result() {

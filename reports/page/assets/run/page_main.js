@@ -75,7 +75,7 @@ async function showCase(list, state) {
 /** Where one can go from a case, with the filters that led to it. */
 function aroundOf(row, state, list) {
   const filters = list.filters(state);
-  const shown = filtered(list.rows, filters).sort((ORDERS[filters.sort] || ORDERS[""])[1]);
+  const shown = inOrder(filtered(list.rows, filters), filters.sort);
   const at = row ? shown.indexOf(row) : -1;
   const link = (other) => (other ? linkTo({ ...filters, case: other.id, target: list.several ? other.target : undefined }) : "");
   return {
@@ -91,34 +91,6 @@ function aroundOf(row, state, list) {
 function notFound(what, name) {
   return el("section", {}, el("h1", {}, `No such ${what}`), el("p", {}, "This run has no record of ", el("code", {}, name), "."),
     el("p", {}, el("a", { href: "#section=cases" }, "← All cases")));
-}
-
-const matrixForm = document.getElementById("matrix-controls");
-const matrixRows = [...document.querySelectorAll("#matrix tbody tr")];
-const DIFFERS = "differs";
-const differing = new Set(matrixRows.filter((row) => "differs" in row.dataset).map((row) => row.dataset.operator));
-const find = el("input", { type: "search", name: "find", placeholder: "Find an operator", "aria-label": "Find an operator", input: () => goMatrix() });
-const worst = el("select", { name: "worst", "aria-label": "Operators by their worst case", change: () => goMatrix() },
-  el("option", { value: "" }, "all operators"),
-  ...READINGS.slice(0, 5).map((reading) => el("option", { value: reading }, `with ${reading}`)),
-  document.getElementById("side-by-side") ? el("option", { value: DIFFERS }, "where targets differ") : null);
-
-function goMatrix() {
-  history.replaceState(null, "", linkTo({ section: "matrix", find: find.value, worst: worst.value }));
-  showMatrix(readState());
-}
-
-/** The rows of the matrix that the address asks for. */
-function showMatrix(state) {
-  if (document.activeElement !== find) find.value = state.find || "";
-  worst.value = [...worst.options].some(({ value }) => value === state.worst) ? state.worst : "";
-  const wanted = find.value.toLowerCase();
-  let left = 0;
-  for (const row of matrixRows) {
-    row.hidden = !row.dataset.operator.toLowerCase().includes(wanted) || (worst.value !== "" && !(worst.value === DIFFERS ? differing.has(row.dataset.operator) : row.querySelector(".cell." + worst.value)));
-    left += !row.hidden;
-  }
-  document.getElementById("matrix-empty").hidden = left > 0 || !matrixRows.length;
 }
 
 function keys(list) {

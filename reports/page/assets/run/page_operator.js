@@ -2,7 +2,7 @@
 
 const PLACE = ["version", "dtype", "binding"]; // what of an operator an address may be about
 
-const byDtype = (a, b) => a.localeCompare(b, "en", { numeric: true });
+const byDtype = byText;
 
 function operatorView(name, rows, list, state) {
   const target = list.state.target;
@@ -53,8 +53,7 @@ function cellOf(rows, href) {
   if (!rows) return null;
   const passing = rows.filter((row) => row.status === "pass").length;
   const worst = worstOf(rows);
-  return el("a", { class: "cell " + worst, href },
-    el("span", { class: "sign", "aria-hidden": "true" }, SIGNS[worst]), el("span", { class: "unseen" }, `${inWords(worst)}, `), passing === rows.length ? String(passing) : `${passing}/${rows.length}`);
+  return el("a", { class: "cell " + worst, href, title: inWords(worst) }, `${SIGNS[worst]} ${passing === rows.length ? passing : `${passing}/${rows.length}`}`);
 }
 
 function findingsOf(target, rows, list) {

@@ -7,11 +7,14 @@ const READINGS = ["failure", "flaky", "fixed", "expected", "noted", "ok", "not-r
 /** A reading as people read it. */
 const inWords = (reading) => reading.replace("-", " ");
 
-async function unpack(id) {
+function unpacked(id) {
   const encoded = document.getElementById(id).textContent.trim();
-  const stream = new Blob([fromBase64(encoded)]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return JSON.parse(await new Response(stream).text());
+  return new Response(new Blob([fromBase64(encoded)]).stream().pipeThrough(new DecompressionStream("gzip")));
 }
+
+const unpack = async (id) => JSON.parse(await unpacked(id).text());
+
+const unpackBytes = async (id) => new Uint8Array(await unpacked(id).arrayBuffer());
 
 function fromBase64(letters) {
   return Uint8Array.fromBase64 ? Uint8Array.fromBase64(letters) : Uint8Array.from(atob(letters), (c) => c.charCodeAt(0));
