@@ -25,3 +25,8 @@ def moment(iso: str) -> str:
     """`2025-01-02T03:04:05Z` as people read it; what is no such time stays as it is."""
     found = re.match(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?(?:Z|\+00:00)$", iso)
     return f"{found[1]} {found[2]} UTC" if found else iso
+
+
+def format_share(share: float) -> str:
+    """`98.2 %`; what is not all is never rounded to 100 %."""
+    return "100 %" if share == 1 else f"{min(share, 0.9999):.2%}".replace("%", " %")

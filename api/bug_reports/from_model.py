@@ -9,7 +9,7 @@ from epcheck.api.bug_reports.fault import BugReportError, Fault
 from epcheck.api.models.reduce import ReduceOptions, reduce, words
 from epcheck.api.models.validate import examine_model
 from epcheck.api.progress import SILENT
-from epcheck.conformance.test_data import repro
+from epcheck.conformance.records.repro_command import folder_name
 from epcheck.models.execution.evaluators import choose
 from epcheck.models.execution.model_outcome import CREATE, RUN
 from epcheck.models.feeds.trials import Feeding
@@ -33,7 +33,7 @@ def fault(model: Path, options: ReduceOptions, out: Path) -> Fault:
     found = _validate(model, options)
     if found.status in (RIGHT, UNJUDGED):
         raise BugReportError(f"nothing to report: {found.headline}")
-    name = repro.folder_name(model.name)[:60]
+    name = folder_name(model.name)[:60]
     folder = out / name / "repro"
     reduced = reduce(replace(options, model=model, target=found.target, out=folder))
     provider = found.provider or found.target

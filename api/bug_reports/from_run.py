@@ -10,6 +10,7 @@ from epcheck import reports
 from epcheck.api.bug_reports.fault import BugReportError, Fault
 from epcheck.conformance.records.opinion import Opinion
 from epcheck.conformance.records.record import Record
+from epcheck.conformance.records.repro_command import folder_name
 from epcheck.conformance.records.run import Run
 from epcheck.conformance.records.terms import EXPECTED, FAILING, FAILURE
 from epcheck.conformance.targets.target import CPU
@@ -121,7 +122,7 @@ def _records_of(folder: Path, wanted: Collection[str]) -> dict[str, list[Record]
 def _fault(run: Run, group: _Group, out: Path) -> Fault:
     record, target = group.record, group.record.candidate.target
     provider = provider_of(run, target)
-    name = f"{repro.folder_name(record.case_id)[:60]}-{group.cause.key}"
+    name = f"{folder_name(record.case_id)[:60]}-{group.cause.key}"
     folder = out / name / "repro"
     runs_sessions = provider if is_provider(provider) else CPU  # a callable is asked by `epcheck replay`
     judged = replace(repro.judged(built := repro.build_case(suite.case_by_id(record.case_id))), provider=runs_sessions)

@@ -11,6 +11,7 @@ from typing import Any
 from epcheck.api.fuzzing.result import FuzzResult
 from epcheck.conformance.fuzzing.fault import Fault
 from epcheck.conformance.records import atomic_file, strict_json
+from epcheck.conformance.records.repro_command import folder_name
 from epcheck.conformance.test_data import repro
 from epcheck.reports.markdown import escaped
 
@@ -26,7 +27,7 @@ DOCUMENT_SCHEMA = 1
 def write(fault: Fault, out: Path, target: str, facts: Mapping[str, str]) -> Path:
     """Write the folder of a fault under `out` and return it: what `epcheck repro` writes, and the files above. Raises
     ReproError and OSError."""
-    words = repro.folder_name(fault.cause.symptom.operator.replace("→", "-"))[:60]
+    words = folder_name(fault.cause.symptom.operator.replace("→", "-"))[:60]
     folder = out / f"{words}-{fault.cause.id}"
     built = fault.case.build()
     judged = repro.judged(built)

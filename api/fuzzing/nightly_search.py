@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from epcheck.api.fuzzing.fuzz import FuzzOptions, fuzz
 from epcheck.api.fuzzing.result import FuzzResult
 from epcheck.api.progress import Progress
-from epcheck.conformance.test_data import repro
+from epcheck.conformance.records.repro_command import folder_name
 from epcheck.generators.error import EpcheckError
 from epcheck.reports.faults.fault_search import FaultSearch, FoundFault
 
@@ -29,7 +29,7 @@ def searches(targets: Sequence[str], common: FuzzOptions, budget: Budget, progre
     for target in targets:
         for what, minutes in ((NODES, budget.minutes), (GRAPHS, budget.graph_minutes)):
             if minutes is not None:
-                out = common.out / repro.folder_name(target)
+                out = common.out / folder_name(target)
                 own = replace(common, target=target, graphs=what == GRAPHS, minutes=minutes, out=out)
                 yield _search(own, what, progress)
 

@@ -14,6 +14,7 @@ from epcheck.api.models.examining.examination import examine
 from epcheck.api.option import Option
 from epcheck.api.progress import SILENT
 from epcheck.conformance.preparation import pack, prepared_case
+from epcheck.conformance.records.repro_command import repro_command as repro_command
 from epcheck.conformance.scheduling import stream
 from epcheck.conformance.scheduling.pools import session_request
 from epcheck.conformance.targets.target import Target
@@ -117,7 +118,7 @@ def script_command(folder: Path, options: ReproOptions) -> str:
     if options.target or options.variant:
         ((target,), _) = stream.choose((options.target,) if options.target else (), "none")
         if target.calls_directml:
-            return folders.on_target(repro_command(options.case_id), options.case_id, target.name, has_model=False)
+            return repro_command(options.case_id, target.name)
         if not target.makes_sessions:
             return f'epcheck replay "{folder}" --target "{target.name}"'
         set_for_it = {
@@ -126,11 +127,3 @@ def script_command(folder: Path, options: ReproOptions) -> str:
         own = ["env", *(f"{name}={value}" for name, value in set_for_it.items())] if set_for_it else []
         line = ["python", "run.py"] if target.in_lab or sys.platform == "win32" else [*own, *target.command, "run.py"]
     return f'cd "{folder}" && {" ".join(shlex.quote(word) for word in line)}'
-
-
-def repro_command(case_id: str, target: str = "") -> str:
-    """The command line that does the same; in double quotes, since those are all that Windows' cmd.exe knows. target:
-    on which the case is to be run, by its specification; empty for any that the folder's script can be called with."""
-    command = folders.command(case_id)
-    makes_none = target.startswith(("python:", "directml")) or target == "reference"
-    return folders.on_target(command, case_id, target, not target.startswith("directml")) if makes_none else command

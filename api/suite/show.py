@@ -17,6 +17,7 @@ from epcheck.api.suite.repro import DEADLINE_S
 from epcheck.api.suite.shown_case import ShownCase, describe
 from epcheck.conformance.records import strict_json
 from epcheck.conformance.records.record import Record
+from epcheck.conformance.records.repro_command import repro_command
 from epcheck.conformance.records.terms import FAILING, FAILURE
 from epcheck.conformance.scheduling.stream import CaseStream, CaseStreamError
 from epcheck.conformance.targets.target import TargetError
@@ -84,7 +85,7 @@ def show(options: ShowOptions, *, progress: Progress = SILENT) -> Shown:
     now = _run_now(case, options, progress) if options.target else None
     failing = [record for record in records if record.reading in FAILING]
     record = next(iter((*((now,) if now else ()), *failing, *records)), None)
-    command = record.case.repro if record else repro.command(case.id, case.folder)
+    command = record.case.repro if record else repro_command(case.id, folder=case.folder)
     return Shown(shown, run if records else None, records, now, command)
 
 

@@ -16,10 +16,10 @@ from epcheck.conformance.records.case_facts import CaseFacts
 from epcheck.conformance.records.opinion import Opinion
 from epcheck.conformance.records.outcome import DONE, Outcome
 from epcheck.conformance.records.record import VariantResult
+from epcheck.conformance.records.repro_command import of_variant, on_target
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.targets.variants import DAMAGED, STALE, Axis
-from epcheck.conformance.test_data import repro
 from epcheck.conformance.workers.program.backends.declined import DECLINED
 
 COMPARED = (terms.PASS, terms.MISMATCH, terms.REFUSED)
@@ -145,10 +145,10 @@ def name_command(facts: CaseFacts, target: Target, results: Sequence[VariantResu
     only other cases in its session bring about has none."""
     names = [result.variant for result in differing(results) if result.variant != SHARED]
     if names:
-        return replace(facts, repro=repro.of_variant(facts.repro, target.name, names[0]))
+        return replace(facts, repro=of_variant(facts.repro, target.name, names[0]))
     if target.makes_sessions:
         return facts
-    command = repro.on_target(facts.repro, facts.case_id, target.name, not target.calls_directml)
+    command = on_target(facts.repro, facts.case_id, target.name, not target.calls_directml)
     return replace(facts, repro=command)
 
 

@@ -12,7 +12,7 @@ from epcheck.conformance.preparation.data_words import compare_data, describe_da
 from epcheck.conformance.records import strict_json, typed_json
 from epcheck.conformance.records.accuracy import Accuracy
 from epcheck.conformance.records.case_facts import CaseFacts, DirectML
-from epcheck.conformance.test_data import repro
+from epcheck.conformance.records.repro_command import repro_command
 from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase, Case
@@ -45,7 +45,7 @@ def of(built: BuiltCase, rounded: Accuracy | None = None) -> CaseFacts:
         "binding": case.binding,
         "types": built.types,
     }
-    last = {"expects": _expected(built), "repro": repro.command(case.id, case.folder)}
+    last = {"expects": _expected(built), "repro": repro_command(case.id, folder=case.folder)}
     attributes = strict_json.dumps(built.node.attributes)
     values = strict_json.dumps_without_floats(_values(built))
     directml = "null" if built.lowering is None else _directml(built.lowering.description)
@@ -109,7 +109,7 @@ def of_unbuilt(case: Case) -> CaseFacts:
         values=(),
         directml=None,
         expects="nothing: its generator failed",
-        repro=repro.command(case.id, case.folder),
+        repro=repro_command(case.id, folder=case.folder),
     )
 
 

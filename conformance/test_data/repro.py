@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +31,7 @@ from onnx import numpy_helper
 
 from epcheck.conformance.comparison import zero_signs
 from epcheck.conformance.comparison.bounds import absolute
+from epcheck.conformance.records.repro_command import folder_name
 from epcheck.conformance.workers.program.protocol import LEVELS
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase, Case
@@ -42,9 +42,6 @@ DATA_SET = "test_data_set_0"
 
 KINDS = ("output", "exact", "allowed", "zeros", "undefined", "among")
 """What is written of an output, as KIND_0.pb and as KIND.NAME in data.npz."""
-
-OUT = " --out repro"
-"""How the command line ends that writes a case."""
 
 SCRIPT = Path(__file__).with_name("run_script.py")
 """run.py: the same in every folder. What differs is in case.json."""
@@ -76,34 +73,6 @@ class Judged:
 
 class ReproError(EpcheckError, ValueError):
     """A case cannot be written out; the message says why."""
-
-
-def folder_name(case_id: str) -> str:
-    """The case id as the name of a folder on any file system."""
-    return re.sub(r"[^\w.\-]+", "_", case_id).strip("_.-") or "case"
-
-
-def command(case_id: str, folder: str = "") -> str:
-    """The command line that writes the case; in double quotes, since those are all that Windows' cmd.exe knows.
-
-    folder: where it is harvested from; empty for a case of the suite or of onnx.
-    """
-    source = f' --source "{folder}"' if folder else ""
-    return f'epcheck repro "{case_id}"{source}{OUT}'
-
-
-def of_variant(command: str, target: str, variant: str) -> str:
-    """The command line that writes a case as it runs in a variant of a target; command: that of its ordinary way."""
-    return f'{command.removesuffix(OUT)} --target "{target}" --variant "{variant}"{OUT}'
-
-
-def on_target(command: str, case_id: str, target: str, has_model: bool = True) -> str:
-    """The command line that runs a case on a target whose sessions the folder's script cannot make: after `command`,
-    which writes the folder, the one that replays it. has_model: whether the target takes models; DirectML itself takes
-    the operator of the case, which the folder does not have."""
-    if not has_model:
-        return f'{command.removesuffix(OUT).replace("repro", "show", 1)} --target "{target}"'
-    return f'{command} && epcheck replay "{OUT.split()[-1]}/{folder_name(case_id)}" --target "{target}"'
 
 
 def write(built: BuiltCase, out: Path, known: Judged | None = None) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import IO
 
+from epcheck.conformance.records.repro_command import repro_command
 from epcheck.reports.diff.assessment import DIFFERS, FIRST, GOOD, NOT_RUN, SAME, WORSE, Assessment
 from epcheck.reports.diff.classification import KINDS, REGRESSION, REPAIRED, STILL
 from epcheck.reports.diff.difference import Difference
@@ -26,8 +27,8 @@ from epcheck.reports.report_links import NO_LINKS, ReportLinks
 STATES = {GOOD: "ok", FIRST: "ok", WORSE: "failure", NOT_RUN: "incomplete", SAME: "ok", DIFFERS: "noted"}
 """Result of an assessment -> the style class of its headline."""
 
-CHARTED = (REGRESSION, STILL, REPAIRED)
-"""The kinds that the chart by operator has."""
+CHARTED = {REGRESSION: "failure", STILL: "expected", REPAIRED: "ok"}
+"""The kinds that the chart by operator has, and the readings whose colours they have there."""
 
 GROUPS, LINES, CASES = 200, 200, 20
 """Groups of a kind, lines of a drift and cases of a group that the page has; the JSON document has all."""
@@ -64,6 +65,7 @@ def write_page(
             "accuracy": format_accuracy,
             "bisect": format_bisect,
             "count": format_count,
+            "repro": repro_command,
             "run": format_run,
             "speed": format_speed,
             "change": format_change,
@@ -82,6 +84,9 @@ def by_operator(difference: Difference) -> Chart | None:
     names = wording(difference.sides).names
     largest = sorted(counts, key=lambda operator: (-counts[operator][REGRESSION], -sum(counts[operator].values())))
     shown = tuple(largest[:OPERATORS])
-    series = tuple(Series(names[kind], tuple(float(counts[operator][kind]) for operator in shown)) for kind in CHARTED)
+    series = tuple(
+        Series(names[kind], tuple(float(counts[operator][kind]) for operator in shown), reading)
+        for kind, reading in CHARTED.items()
+    )
     rest = f" ({len(shown)} of {len(counts)} operators)" if len(shown) < len(counts) else ""
     return Chart(f"Cases by operator{rest}", shown, series, unit="cases", kind=BARS)

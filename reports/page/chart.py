@@ -15,10 +15,12 @@ _LOCAL = re.compile(r"#|[\w.~%-]+(/[\w.~%-]+)*(#|$)")
 
 @dataclass(frozen=True)
 class Series:
-    """One line, row of points or row of bars: a number for each label of its chart, None where there is none."""
+    """One line, row of points or row of bars: a number for each label of its chart, None where there is none. reading:
+    whose colour it has (`failure`); empty for a colour by its place."""
 
     name: str
     values: tuple[float | None, ...]
+    reading: str = ""
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,8 @@ class Chart:
     """Series over labels (nights, operators, ranges), in the order given.
 
     kind: LINE, POINTS or BARS. unit: what the numbers are, written at their axis. log: a logarithmic axis; numbers
-    below `foot` (0: half the least above zero) are drawn there. Infinite numbers are drawn at the upper edge. links:
+    below `foot` (0: half the least above zero) are drawn there. Infinite numbers, and those above `most`, are drawn at
+    the upper edge, and `beyond` counts them. links:
     for each label where a click on it leads, empty for nowhere: `#...` or a file beside the page; a ValueError refuses
     anything else, and a series whose length is not that of the labels.
     """
@@ -48,6 +51,7 @@ class Chart:
     foot: float = 0.0
     marks: tuple[Mark, ...] = ()
     links: tuple[str, ...] = ()
+    most: float = math.inf
 
     def __post_init__(self) -> None:
         for series in self.series:
@@ -59,11 +63,22 @@ class Chart:
             if link and not _LOCAL.match(link):
                 raise ValueError(f"{self.title}: {link!r} leads out of the page's folder")
 
+    @property
+    def beyond(self) -> str:
+        """How many numbers stand at the upper edge, though they are above it, in a sentence; empty where none does."""
+        numbers = [number for series in self.series for number in series.values if number is not None]
+        above = sum(number > self.most or number == math.inf for number in numbers)
+        unit = f" {self.unit}" if self.unit else ""
+        limit = f"above {self.most:,.0f}{unit}" if math.isfinite(self.most) else "infinite"
+        return f"{above:,} of {len(numbers):,} are {limit} and drawn at the upper edge." if above else ""
+
     def plain(self) -> dict[str, Any]:
         """The chart in JSON's types: an infinite number is "inf" or "-inf", an undefined one None."""
         chart = asdict(self)
         for series in chart["series"]:
             series["values"] = [_plain(value) for value in series["values"]]
+        chart["most"] = chart["most"] if math.isfinite(chart["most"]) else None
+        chart["beyond"] = self.beyond
         return chart
 
 

@@ -25,7 +25,7 @@ from epcheck.reports.page.embedded_data import CaseIndex, EmbeddedRepros, Record
 from epcheck.reports.page.matrix import matrix_of, side_by_side
 from epcheck.reports.report_links import NO_LINKS
 from epcheck.reports.runs.accuracy import AccuracyProfile, ErrorStatistics
-from epcheck.reports.runs.headline import sentences
+from epcheck.reports.runs.headline import describe_problem, figures_of
 from epcheck.reports.runs.report import Entry, spool
 from epcheck.reports.runs.summary import NOT_RUN, WORST_FIRST, Summary, TargetSummary
 from epcheck.reports.since import BROKE, Comparison
@@ -39,6 +39,7 @@ SCRIPTS = (
     "run/page_graph.js",
     "run/page_sort.js",
     "run/page_case.js",
+    "run/page_pair.js",
     "run/page_matrix.js",
     "run/page_main.js",
 )
@@ -46,6 +47,9 @@ VIRTUAL_LIST = "vendor/virtual-core/virtual-core.iife.min.js"
 
 TO_EXPLAIN = (FAILURE, FLAKY, FIXED, EXPECTED)
 """Readings of the records that the page has with all their values and digits."""
+
+READABLE = 10_000.0
+"""ULP up to which charts of errors reach; the page of an operator (page_operator.js) has the same."""
 
 MOST_CAUSES = 300
 """Causes of a reading that the page writes out; the list of cases has all."""
@@ -105,7 +109,9 @@ class RunPage:
             libraries=(VIRTUAL_LIST,),
             run=self._run,
             summary=summary,
-            headline="\n".join(sentences(self._run, summary)),
+            problem=describe_problem(self._run, summary),
+            figures=[figures_of(target) for target in summary.targets],
+            chips=_chips(summary),
             state=_state(self._run, summary),
             matrix=lambda target: matrix_of(target, self._family),
             side_by_side=side_by_side(summary.targets),
@@ -152,12 +158,22 @@ def _accuracy_chart(run: Run, target: str, dtype: str, profiles: list[AccuracyPr
         kind=POINTS,
         log=True,
         foot=0.1,
+        most=READABLE,
         links=tuple(shell.query(operator=p.operator, dtype=p.dtype) for p in ordered),
     )
 
 
 def _max(spread: ErrorStatistics | None) -> float | None:
     return None if spread is None else spread.max
+
+
+def _chips(summary: Summary) -> list[tuple[int, str]]:
+    """What is counted besides the readings: number and words."""
+    counted = [
+        (sum(target.excused for target in summary.targets), "pass only within a published absolute tolerance"),
+        (sum(target.shared for target in summary.targets), "causes that the baseline shows too"),
+    ]
+    return [(number, words) for number, words in counted if number]
 
 
 def _state(run: Run, summary: Summary) -> str:

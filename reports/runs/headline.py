@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from epcheck.conformance.records.run import Run
 from epcheck.conformance.records.terms import EXPECTED, FAILURE, FIXED, FLAKY, NOTED, PASS
 from epcheck.reports.causes.cause import Cause
 from epcheck.reports.runs.summary import NOT_RUN, Summary, TargetSummary
+from epcheck.reports.text import format_share
 
 
 def headline(run: Run, summary: Summary) -> str:
@@ -17,15 +19,39 @@ def headline(run: Run, summary: Summary) -> str:
 
 def sentences(run: Run, summary: Summary) -> list[str]:
     """Those of the headline."""
+    problem = describe_problem(run, summary)
+    targets = map(target_headline, summary.targets) if summary.recorded else ()
+    return [*([problem] if problem else []), *targets]
+
+
+def describe_problem(run: Run, summary: Summary) -> str:
+    """What keeps it from being a whole run, in a sentence; empty where nothing does."""
     if summary.recorded == 0:
         why = {"complete": "none was planned", "running": "the run has not finished"}.get(
             run.status, f"the run {_ended(run)}"
         )
-        return [f"Nothing ran (0 of {summary.planned:,} cases): {why}."]
-    words = []
+        return f"Nothing ran (0 of {summary.planned:,} cases): {why}."
     if summary.missing or run.status != "complete":
-        words.append(f"Incomplete ({summary.recorded:,} of {summary.planned:,} cases): {_so(run)}.")
-    return [*words, *map(target_headline, summary.targets)]
+        return f"Incomplete ({summary.recorded:,} of {summary.planned:,} cases): {_so(run)}."
+    return ""
+
+
+class TargetFigures(NamedTuple):
+    """The figures of a candidate that come first: of each the number, what it counts, and the reading whose colour it
+    has, empty for none."""
+
+    target: str
+    figures: tuple[tuple[str, str, str], ...]
+
+
+def figures_of(target: TargetSummary) -> TargetFigures:
+    """Failures, their causes, and the share of cases that pass: of those that gave a result."""
+    failures, causes = target.by_reading.get(FAILURE, 0), len(target.causes_of(FAILURE))
+    rate = target.rate
+    found = [(f"{failures:,}", "failure" if failures == 1 else "failures", FAILURE if failures else "")]
+    found += [(f"{causes:,}", "cause" if causes == 1 else "causes", "")] if causes else []
+    found.append(("nothing", "gave a result", "") if rate is None else (format_share(rate), "pass", ""))
+    return TargetFigures(target.target, tuple(found))
 
 
 def target_headline(target: TargetSummary) -> str:

@@ -74,6 +74,17 @@ class TargetSummary:
     excused: int = 0
     suspicions: tuple[AccuracySuspicion, ...] = ()
 
+    @property
+    def rate(self) -> float | None:
+        """The share of passing cases among those that gave a result; None where none did."""
+        ran = self.recorded - self.by_reading.get(NOT_RUN, 0)
+        return self.by_status.get(PASS, 0) / ran if ran else None
+
+    @property
+    def shared(self) -> int:
+        """How many causes of failures the baseline shows too."""
+        return sum(cause.shared for cause in self.causes_of(FAILURE))
+
     def causes_of(self, reading: str) -> tuple[Cause, ...]:
         return tuple(cause for cause in self.causes if cause.reading == reading)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from epcheck.conformance.records.case_facts import qualified_name
+from epcheck.conformance.records.repro_command import repro_command
 from epcheck.reports.checksum import group_key
 from epcheck.reports.dtypes import dtype_order
 from epcheck.reports.runs.findings import reason_stem, sample_stem
@@ -33,7 +34,8 @@ class Deviation:
     """Cases of one operator that are wrong in the same way on one provider.
 
     provider_release: index of it. key: the same for every provider and in every site. sample: the samples' common name.
-    reason: of the first case. case_ids: the first EXAMPLES of them.
+    reason: of the first case. repro: the command line that reproduces
+    the first case. case_ids: the first EXAMPLES of them.
     """
 
     provider_release: int
@@ -47,6 +49,7 @@ class Deviation:
     cases: int = 0
     versions: set[int] = field(default_factory=set)
     dtypes: set[str] = field(default_factory=set)
+    repro: str = ""
     case_ids: list[str] = field(default_factory=list)
 
     def add(self, version: int, dtype: str, case_id: str) -> None:
@@ -77,6 +80,7 @@ def deviations_of(runs: Sequence[StoredRun], releases: Sequence[ProviderRelease]
                 row["provider_release"], key, operator, sample, row["status"], row["blame"], row["reading"],
                 row["reason"][:REASON],
             )  # fmt: skip
+            found[at].repro = repro_command(row["case_id"], row["target"])
         found[at].add(row["since_version"], row["dtype"], row["case_id"])
     return tuple(
         sorted(found.values(), key=lambda d: (operator_order(d.operator), -d.cases, d.provider_release, d.key))

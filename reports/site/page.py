@@ -195,7 +195,7 @@ def _deviations(site: Site) -> Markup:
             "provider_release": found.provider_release, "key": found.key, "operator": found.operator,
             "sample": found.sample, "status": found.status, "blame": found.blame, "reading": found.reading,
             "reason": found.reason, "cases": found.cases, "versions": sorted(found.versions),
-            "dtypes": found.listed_dtypes, "case_ids": found.case_ids,
+            "dtypes": found.listed_dtypes, "case_ids": found.case_ids, "repro": found.repro,
         }
         for found in site.deviations
     ]  # fmt: skip

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from epcheck.reports.store.machines import Machine
 from epcheck.reports.store.nights import Completeness, Night
+from epcheck.reports.text import format_share
 from epcheck.reports.trend.trend import AffectedCase, Event, FlakyCase, SingleNight, Trend
 
 NOTHING_CHANGED = "no recorded change in driver, runtime or OS"
@@ -43,10 +44,10 @@ def headline(trend: Trend) -> str:
 
 
 def percent(rate: float | None) -> str:
-    """A share; `not run` for none. What is not all is never rounded to 100 %."""
+    """A share; `not run` for none."""
     if rate is None:
         return "not run"
-    return "100 %" if rate == 1 else f"{min(rate, 0.9999):.2%}".replace("%", " %")
+    return format_share(rate)
 
 
 def standing(machine: Machine) -> Night | None:

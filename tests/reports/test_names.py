@@ -16,7 +16,7 @@ from epcheck.api import RunResult
 from epcheck.cli.terminal import summary
 from epcheck.cli.terminal.terminal import Terminal
 from epcheck.conformance.records.record import Record
-from epcheck.conformance.test_data import repro
+from epcheck.conformance.records.repro_command import folder_name
 from epcheck.reports import Reported, write_html, write_junit
 from epcheck.reports.diff import assessment
 from epcheck.reports.diff.difference import compare
@@ -84,6 +84,6 @@ def test_the_terminal_shows_the_summary_on_the_lines_that_it_has_and_obeys_nothi
 
 
 def test_a_folder_that_is_named_for_a_case_is_one_name_of_plain_characters(name: str) -> None:
-    folder = repro.folder_name(name)
+    folder = folder_name(name)
     assert re.fullmatch(r"\w[\w.\-]*", folder)
     assert folder.strip(".") == folder

@@ -68,9 +68,8 @@ def link(record: Record, filters: str = "") -> str:
 
 def test_the_page_opens_on_the_verdict(browser: Browser, page: Path) -> None:
     browser.open(page)
-    assert browser.text("h1") == (
-        "dml: 2 conformance failures (2 causes), 1 expected deviation (1 cause), 4 of 7 cases pass."
-    )
+    assert browser.text("h1") == "dml 20250102-030405-beef"
+    assert browser.text(".figures").splitlines() == ["2 failures", "2 causes", "57.14 % pass"]
     assert browser.text("#result") == "7 cases"
     assert browser.texts("#rows .row > span:first-child")[:4] == ["✕failure", "✕failure", "≈expected", "✓ok"]
     assert browser.run("return document.documentElement.scrollWidth <= innerWidth")
@@ -197,7 +196,7 @@ def test_a_cause_opens_its_smallest_case_and_filters_the_list(browser: Browser, 
         "TopK DML_TOP_K1_OPERATOR_DESC", "Slice DML_SLICE1_OPERATOR_DESC",
         "QLinearConv DML_QUANTIZED_LINEAR_CONVOLUTION_OPERATOR_DESC",
     ]  # fmt: skip
-    browser.click(".finding.expected p:last-child a")
+    browser.click(".finding.expected > p:last-child a")
     browser.wait_for_result("1 of 7 cases")
     assert browser.texts(".chip") == ["cause: per-channel weights: known ✕"]
     browser.click("#rows a")
@@ -208,6 +207,25 @@ def test_a_cause_opens_its_smallest_case_and_filters_the_list(browser: Browser, 
     browser.wait("return document.querySelector('#case h1')?.textContent === " + repr(CRASHED.case_id))
 
 
+def test_a_cause_shows_what_fails_beside_what_passes(browser: Browser, tmp_path: Path) -> None:
+    values = (Value("data", "float16", (2,), "input", "1, 2"), Value("output", "float16", (1,), "output", "2"))
+    passes = a_slice("float16", "one_element", values=values)
+    repro = 'epcheck repro "Slice" --out repro && epcheck replay "repro/Slice" --target "python:mine:run"'
+    browser.open(write_html(stored(tmp_path / "run", [changed(WRONG, repro=repro), passes])))
+    browser.click("details.cause > summary")
+    browser.wait("return document.querySelectorAll('.side table').length === 2")
+    assert browser.texts(".side > p > a") == [WRONG.case_id, passes.case_id]
+    assert browser.texts(".side > p.bad") == [
+        "output[0, 0, 0, 0]: expected 3, got 1, 1024 ULP; 6 of 8 elements are wrong"
+    ]
+    assert browser.texts(".side > p.good") == ["passes"]
+    assert browser.texts(".side.passes tr.differs th") == ["data", "output"]
+    assert browser.texts(".side.passes tr.differs code") == ["float16[2] 1, 2", "float16[1] 2"]
+    assert browser.texts(".repro") == [repro]
+    assert browser.run("const [a, b] = document.querySelectorAll('.side'); return a.offsetTop === b.offsetTop")
+    assert browser.violations() == []
+
+
 def test_the_reason_of_an_expectation_is_searched(browser: Browser, page: Path) -> None:
     browser.open(page, "#q=weights%20known")
     assert browser.texts("#rows code") == [REFUSED.case_id]
@@ -216,7 +234,7 @@ def test_the_reason_of_an_expectation_is_searched(browser: Browser, page: Path) 
 def test_what_directml_says_is_a_filter(browser: Browser, tmp_path: Path) -> None:
     asked = changed(WRONG, direct=Direct("lowering", an_opinion("directml")))
     browser.open(write_html(stored(tmp_path / "run", [asked, CRASHED])))
-    assert browser.texts("#findings .badge:nth-child(4)") == ["asked directly: lowering"]
+    assert browser.texts("#findings .marks .badge:nth-child(3)") == ["asked directly: lowering"]
     browser.select("below", "lowering")
     browser.wait_for_result("1 of 2 cases")
 
@@ -439,7 +457,7 @@ def test_a_page_without_decompression_keeps_what_needs_no_script(browser: Browse
     try:
         browser.open(page)
         assert "This browser cannot unpack the cases" in browser.text("#list-problem")
-        assert "2 conformance failures" in browser.text("h1")
+        assert "2 failures" in browser.text(".figures")
     finally:
         browser.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
 

@@ -56,7 +56,7 @@ function contains(row, words) {
   return words.every((word) => row.haystack.includes(word));
 }
 
-const shownUlp = (ulp) => (ulp === null || ulp === undefined ? "–" : `${text(ulp).replace("inf", "∞")} ULP`);
+const shownUlp = (ulp) => (ulp === null || ulp === undefined ? "–" : `${ulp >= 1e6 ? plainNumber(ulp) : text(ulp).replace("inf", "∞")} ULP`);
 const shownMs = (ms) => (ms === null || ms === undefined ? "–" : ms < 1000 ? `${ms} ms` : `${(ms / 1000).toPrecision(3)} s`);
 
 class CaseList {

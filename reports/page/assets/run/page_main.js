@@ -136,6 +136,7 @@ async function main() {
     await loadIndex();
     list = new CaseList(index.rows);
     keys(list);
+    openPairs(list);
   }
   addEventListener("hashchange", () => show(list));
   await show(list);

@@ -88,7 +88,7 @@ function accuracyOf(name, targets, list, state) {
     ]).filter(({ values }) => values.some((value) => value !== null));
     return [el("section", {}, el("h2", {}, "Accuracy", list.several ? el("span", { class: "quiet" }, " on ", target) : null),
       chartFigure({
-        title: `Errors of ${name} by dtype`, labels: profiles.map(([, , dtype]) => dtype), series, unit: "ULP", kind: "points", log: true, foot: 0.1,
+        title: `Errors of ${name} by dtype`, labels: profiles.map(([, , dtype]) => dtype), series, unit: "ULP", kind: "points", log: true, foot: 0.1, most: 10_000,
         links: profiles.map(([, , dtype]) => linkTo({ operator: name, dtype })),
       }))];
   });

@@ -21,16 +21,17 @@ const plainNumber = (n) =>
 /** The values of a series as they are drawn: what an axis cannot show stands at its edge. A logarithmic chart is drawn
  * by exponents, because uPlot's own logarithmic axis is blank beyond 16 decades, and errors of float32 have had 55. */
 function drawable(chart, values) {
-  const numbers = chart.series.flatMap((s) => s.values).filter((n) => typeof n === "number" && (!chart.log || n > (chart.foot || 0)));
+  const above = chart.most ?? Infinity;
+  const numbers = chart.series.flatMap((s) => s.values).filter((n) => typeof n === "number" && n <= above && (!chart.log || n > (chart.foot || 0)));
   const [least, most] = [Math.min(...numbers), Math.max(...numbers)];
   const foot = chart.log && chart.foot ? chart.foot : numbers.length ? (chart.log ? least / 2 : least) : 1;
   const edge = numbers.length ? (chart.log ? most * 10 : most * 1.1 || 1) : 1;
-  const drawn = values.map((n) => (n === null ? null : typeof n === "string" ? (n.startsWith("-") ? foot : edge) : chart.log && n < foot ? foot : n));
+  const drawn = values.map((n) => (n === null ? null : typeof n === "string" ? (n.startsWith("-") ? foot : edge) : n > above ? edge : chart.log && n < foot ? foot : n));
   return chart.log ? drawn.map((n) => (n === null ? null : Math.log10(n))) : drawn;
 }
 
 function seriesOptions(chart, series, i) {
-  const stroke = colour(`series-${i % PALETTE}`);
+  const stroke = colour(series.reading || `series-${i % PALETTE}`);
   const options = {
     label: visible(series.name), stroke, width: 2,
     value: (_plot, _drawn, _series, at) => (at === null || at === undefined ? "–" : plainNumber(series.values[at])),
@@ -94,7 +95,7 @@ function chartOptions(chart, width) {
   return {
     width, height: 240 + below,
     padding: [chart.marks.length ? 20 : 10, 12, 0, 0],
-    legend: { live: true },
+    legend: { show: chart.series.length > 1, live: true }, // of a single series, the title says it
     cursor: { drag: { setScale: false, x: false, y: false }, points: { size: 9 } },
     scales: {
       x: { time: false, range: [-0.6, labels.length - 0.4] },
@@ -181,7 +182,7 @@ function drawChart(place, chart) {
   const plot = new uPlot(chartOptions(chart, width), data, place);
   plot.root.querySelector(".u-wrap").setAttribute("role", "img");
   plot.root.querySelector(".u-wrap").setAttribute("aria-label", visible(`Chart: ${chart.title}. The numbers are in the table below it.`));
-  plot.root.querySelector(".u-legend").setAttribute("aria-hidden", "true");
+  plot.root.querySelector(".u-legend")?.setAttribute("aria-hidden", "true");
   plot.over.addEventListener("click", () => {
     const link = chart.links?.[plot.cursor.idx];
     if (link) location.href = link;
@@ -213,12 +214,15 @@ function plotInto(place, chart) {
 /** A Chart as a figure, made by script. */
 function chartFigure(chart) {
   const whole = { kind: "line", log: false, marks: [], links: [], unit: "", ...chart };
+  const drawn = whole.series.flatMap((s) => s.values).filter((n) => n !== null);
+  const above = drawn.filter((n) => n === "inf" || n > (whole.most ?? Infinity)).length;
   const place = el("div", { class: "plot" });
   plotInto(place, whole);
   const rows = whole.labels.map((label, at) =>
     el("tr", {}, el("th", { scope: "row" }, label), whole.series.map((s) => el("td", { class: "number" }, plainNumber(s.values[at])))));
   return el("figure", { class: "chart" },
     el("figcaption", {}, whole.title), place,
+    above ? el("p", { class: "beyond" }, `${count(above)} of ${count(drawn.length)} are ${whole.most ? `above ${count(whole.most)} ${whole.unit}` : "infinite"} and drawn at the upper edge.`) : null,
     el("details", {}, el("summary", {}, "The numbers" + (whole.unit ? `, in ${whole.unit}` : "")),
       scrolling(`${whole.title}: the numbers`, el("table", { class: "plain" },
         el("thead", {}, el("tr", {}, el("td"), whole.series.map((s) => el("th", { scope: "col", class: "number" }, s.name)))),

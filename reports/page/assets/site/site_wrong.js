@@ -47,5 +47,5 @@ function wrongItem(groups) {
     groups.map((group) => el("a", { class: "badge", href: linkTo({ operator: group.operator, provider: table.releases[group.provider_release].key }) }, `${releaseName(table.releases[group.provider_release])}: ${count(group.cases)}`)),
     el("span", { class: "why" }, first.reason),
     el("span", { class: "where" }, `version${first.versions.length > 1 ? "s" : ""} ${first.versions.join(", ")} · ${first.dtypes.slice(0, 10).join(", ")}${first.dtypes.length > 10 ? ` and ${first.dtypes.length - 10} more` : ""}`),
-    el("span", { class: "where" }, el("code", {}, `epcheck repro "${first.case_ids[0]}" --out repro`)));
+    el("span", { class: "where" }, el("code", {}, first.repro)));
 }
