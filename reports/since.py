@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Protocol
 
 from epcheck.conformance.records.record import Record
+from epcheck.reports.cause_changes import CauseChange, describe_causes
+from epcheck.reports.causes.cause import Cause
 from epcheck.reports.report_links import ReportLinks
 
 BROKE, FIRST_SEEN, STILL, REPAIRED = "broke", "first seen", "failed before", "repaired"
@@ -32,13 +34,14 @@ class Earlier:
 class Since:
     """A target beside its earlier runs. runs: the newest first. changed: what changed since the newest, in a sentence;
     empty where nothing did. became: case id -> one of IN_ORDER. history: case id -> the status in each of `runs`, empty
-    where that has no record; of every case that is or was wrong."""
+    where that has no record; of every case that is or was wrong. causes: of failures, beside those before."""
 
     target: str
     runs: tuple[Earlier, ...]
     changed: str
     became: Mapping[str, str]
     history: Mapping[str, tuple[str, ...]]
+    causes: tuple[CauseChange, ...] = ()
 
     @property
     def counts(self) -> dict[str, int]:
@@ -48,17 +51,18 @@ class Since:
 
     @property
     def sentence(self) -> str:
-        """`since 2026-11-22 09:00 UTC: 2 broke, 1 repaired. Changed: driver: 535 → 540.`"""
+        """`since 2026-11-22 09:00 UTC: 2 broke; causes: 1 new, 2 still there. Changed: driver: 535 → 540.`"""
         counts = ", ".join(f"{number:,} {what}" for what, number in self.counts.items())
         moment = self.runs[0].started[:16].replace("T", " ")
-        return f"since {moment} UTC: {counts or 'nothing broke'}. {self.changed}".strip()
+        parts = "; ".join(filter(None, (counts or "nothing broke", describe_causes(self.causes))))
+        return f"since {moment} UTC: {parts}. {self.changed}".strip()
 
 
 class Comparison(Protocol):
     """Takes each record of a run, and then compares them with those of earlier runs."""
 
-    def add(self, record: Record) -> None:
-        """Take a record of the run."""
+    def add(self, record: Record, cause: Cause | None) -> None:
+        """Take a record of the run, and its cause."""
 
     def result(self) -> tuple[Since, ...]:
         """One for each target that an earlier run has, too."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from epcheck.conformance.records.terms import FAILURE
+from epcheck.reports.cause_changes import NEW, describe_causes
 from epcheck.reports.diff.classification import APPEARED, KINDS, OTHERWISE, REGRESSION, REPAIRED, STILL, TOLERATED
 from epcheck.reports.diff.difference import ComparedSummary, Difference, Group
 from epcheck.reports.diff.wording import Sides, describe_differing, wording
@@ -58,7 +59,12 @@ def assess(difference: Difference) -> Assessment:
         sentences.append(_worse(difference, regressions))
     elif result == GOOD:
         sentences.append(f"No new failure in {difference.compared:,} cases.")
+    mentioned_causes = [
+        change for change in difference.causes if change.what != NEW or not regressions
+    ]  # those are counted above
+    causes = describe_causes(mentioned_causes)
     sentences += [
+        f"{causes[0].upper()}{causes[1:]}." if causes else "",
         _beside(difference),
         "" if difference.same_class else _unlike(difference),
         describe_changes(difference.changed),

@@ -7,7 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from epcheck.conformance.records.run import Run
-from epcheck.conformance.records.terms import FAILING, FAILURE, PASS
+from epcheck.conformance.records.terms import FAILING, FAILURE, FLAKY, PASS
+from epcheck.reports.cause_changes import CauseChange, compare_causes
 from epcheck.reports.checksum import group_key
 from epcheck.reports.diff import drift
 from epcheck.reports.diff.classification import APPEARED, KINDS, VANISHED, classify
@@ -90,7 +91,7 @@ class Group:
 class Difference:
     """Two compared runs. changed: parts of the fingerprint. compared: cases that both have. groups: in the order of
     KINDS, the largest first. accuracy, speed, placement: of cases that pass in both. sides: None where the older is
-    the newer at an earlier time."""
+    the newer at an earlier time. causes: of failures, in the newer run beside the older."""
 
     older: ComparedSummary
     newer: ComparedSummary
@@ -101,6 +102,7 @@ class Difference:
     speed: tuple[SpeedDrift, ...]
     placement: tuple[PlacementChange, ...]
     sides: Sides | None = None
+    causes: tuple[CauseChange, ...] = ()
 
     def of(self, *kinds: str) -> tuple[Group, ...]:
         """The groups of some kinds."""
@@ -152,7 +154,17 @@ def compare(
         speed=drift.speed(passing),
         placement=drift.placement(passing, providers[0], providers[1]),
         sides=sides_of((older.run, older.target), (newer.run, newer.target)),
+        causes=compare_causes(_causes(before), _causes(after), {row.case_id for row in newer.rows if _ran(row)}),
     )
+
+
+def _causes(rows: Mapping[str, Row]) -> dict[str, str]:
+    """Of each case that fails its cause."""
+    return {case_id: row.cause or "" for case_id, row in rows.items() if row.reading in (FAILURE, FLAKY)}
+
+
+def _ran(row: Row) -> bool:
+    return row.status == PASS or row.reading in FAILING
 
 
 @dataclass(slots=True)

@@ -12,6 +12,8 @@ import pyarrow as pa
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.records.run import Run
 from epcheck.conformance.records.terms import FAILING, FAILURE, FLAKY, PASS
+from epcheck.reports.cause_changes import compare_causes
+from epcheck.reports.causes.cause import Cause
 from epcheck.reports.earlier.earlier_runs import EarlierRuns, beside, in_store, is_alike, what_changed
 from epcheck.reports.report_links import ReportLinks
 from epcheck.reports.runs.run_folder import StoreError, read_run
@@ -24,7 +26,8 @@ SHARED = "SELECT DISTINCT run_id, target FROM outcomes SEMI JOIN cases USING (ta
 
 STATES = """
 WITH told AS (SELECT target, case_id FROM outcomes WHERE failing UNION SELECT target, case_id FROM cases WHERE wrong)
-SELECT run_id, target, case_id, status, failing FROM outcomes SEMI JOIN told USING (target, case_id)
+SELECT run_id, target, case_id, status, failing, reading, coalesce(cause, '')
+FROM outcomes SEMI JOIN told USING (target, case_id)
 """
 """What runs say of the cases that are or were wrong."""
 
@@ -32,6 +35,8 @@ SELECT run_id, target, case_id, status, failing FROM outcomes SEMI JOIN told USI
 class _State(NamedTuple):
     status: str
     failing: bool
+    reading: str
+    cause: str
 
 
 class EarlierComparison:
@@ -40,15 +45,19 @@ class EarlierComparison:
     def __init__(self, run: Run, earlier: EarlierRuns) -> None:
         self._run, self.earlier = run, earlier
         self._readings: dict[str, dict[str, str]] = {}
+        self._causes: dict[str, dict[str, str]] = {}  # of failures: target -> case id -> title
         self._result: tuple[Since, ...] | None = None
 
-    def add(self, record: Record) -> None:
-        """Take a record of the run."""
+    def add(self, record: Record, cause: Cause | None) -> None:
+        """Take a record of the run, and its cause."""
         if self.earlier.runs:
             has_result = record.status == PASS or record.reading in FAILING
             self._readings.setdefault(record.candidate.target, {})[record.case_id] = (
                 record.reading if has_result else ""
             )
+            if record.reading in (FAILURE, FLAKY):
+                title = cause.full_title if cause else ""
+                self._causes.setdefault(record.candidate.target, {})[record.case_id] = title
 
     def result(self) -> tuple[Since, ...]:
         """One for each target of which an earlier run has cases of this run."""
@@ -64,8 +73,8 @@ class EarlierComparison:
         cases = self._cases()
         shared = {(run_id, target) for run_id, target in self._rows(SHARED, cases)}
         states: dict[tuple[str, str], dict[str, _State]] = {}
-        for run_id, target, case_id, status, failing in self._rows(STATES, cases):
-            states.setdefault((target, case_id), {})[run_id] = _State(status, failing)
+        for run_id, target, case_id, *state in self._rows(STATES, cases):
+            states.setdefault((target, case_id), {})[run_id] = _State(*state)
         for target, readings in self._readings.items():
             runs = [
                 each.run
@@ -108,13 +117,18 @@ class EarlierComparison:
         earlier = tuple(Earlier(run.run_id, run.started, text) for run, text in zip(runs, changed[1:], strict=True))
         became: dict[str, str] = {}
         history: dict[str, tuple[str, ...]] = {}
+        causes: dict[str, str] = {}
         for case_id, before in states.items():
             past = [before[run_id] for run_id in order if run_id in before]
             if what := _became(self._readings[target][case_id], past):
                 became[case_id] = what
+            if past and past[0].reading in (FAILURE, FLAKY):
+                causes[case_id] = past[0].cause
             if past:
                 history[case_id] = tuple(before[run_id].status if run_id in before else "" for run_id in order)
-        return Since(target, earlier, changed[0], became, history)
+        ran = {case_id for case_id, reading in self._readings[target].items() if reading}
+        compared = compare_causes(causes, self._causes.get(target, {}), ran)
+        return Since(target, earlier, changed[0], became, history, compared)
 
 
 def compared_with_earlier(folder: Path, store: Path | None = None) -> EarlierComparison:

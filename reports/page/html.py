@@ -14,6 +14,7 @@ from typing import IO
 
 from epcheck.conformance.records.run import Run
 from epcheck.conformance.records.terms import EXPECTED, FAILURE, FIXED, FLAKY, NOTED, OK
+from epcheck.reports.cause_changes import describe_causes
 from epcheck.reports.causes.cause import Cause
 from epcheck.reports.dtypes import dtype_order
 from epcheck.reports.family import Family, no_family
@@ -95,7 +96,7 @@ class RunPage:
         self._chunks.add(entry.record, entry.line, entry.is_example or entry.record.reading in TO_EXPLAIN)
         self._repros.add(entry.record, entry.finding)
         if self._comparison:
-            self._comparison.add(entry.record)
+            self._comparison.add(entry.record, entry.cause)
 
     def finish(self, summary: Summary) -> None:
         since = self._comparison.result() if self._comparison else ()
@@ -126,6 +127,8 @@ class RunPage:
             most_causes=MOST_CAUSES,
             since=since,
             links=links,
+            describe_causes=describe_causes,
+            cause_changes={(each.target, change.title): change for each in since for change in each.causes},
             became=self._index.became,
             worse_first=self._worse_first,
             index=self._index.packed(summary, self._run),

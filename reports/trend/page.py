@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from epcheck.conformance.records.terms import FAILURE
 from epcheck.reports.page import shell
 from epcheck.reports.page.chart import Chart, Mark, Series
 from epcheck.reports.report_links import NO_LINKS, ReportLinks
@@ -39,9 +41,10 @@ def write_html(trend: Trend, path: Path, root: Path | None = None) -> Path:
             trend=trend,
             links=links,
             sentences=sections,
+            broken=[event for event in trend.events if event.broke and event.lasting],
             sections={section.title: section for section in sections.sections(trend, most=1000)},
             rates=_chart(trend, "Pass rate: passing / (passing + failing) cases", "%", _rates, _marks(trend)),
-            failures=_chart(trend, "Failing cases, relative to the first night", "cases", _more_failures),
+            failures=_in_red(_chart(trend, "Failing cases, relative to the first night", "cases", _more_failures)),
             families=[
                 _chart(trend, family, "points", partial(_points, family=family)) for family in _moved_most(trend)
             ],
@@ -52,7 +55,7 @@ def write_html(trend: Trend, path: Path, root: Path | None = None) -> Path:
 
 def _run_ids(trend: Trend) -> set[str]:
     """The runs in which a listed case failed."""
-    events = {event.run_id if event.broke else event.before_run_id for event in trend.events}
+    events = {event.failing_run_id for event in trend.events}
     return events | {night.run_id for night in trend.single_nights}
 
 
@@ -65,6 +68,12 @@ def _chart(trend: Trend, title: str, unit: str, values: Values, marks: tuple[Mar
     found = [(machine.name, values(machine)) for machine in trend.machines]
     series = tuple(Series(name, tuple(each.get(label) for label in trend.labels)) for name, each in found)
     return Chart(title, trend.labels, series, unit, marks=marks)
+
+
+def _in_red(chart: Chart) -> Chart:
+    """A chart of failures: red where it has one line, whose colour tells it from no other."""
+    lone = len(chart.series) == 1
+    return replace(chart, series=tuple(replace(series, reading=FAILURE) for series in chart.series)) if lone else chart
 
 
 def _rates(machine: Machine) -> dict[str, float | None]:

@@ -27,7 +27,7 @@ class Section:
 
 def sections(trend: Trend, most: int = 20) -> tuple[Section, ...]:
     """All of the trend in reading order, lists cut after `most` entries, with the number of those left out."""
-    every = (_machines(trend), _events(trend, most), _families(trend), _single_nights(trend, most),
+    every = (_events(trend, most), _machines(trend), _families(trend), _single_nights(trend, most),
              _flakes(trend, most), _not_run(trend, most), _problems(trend))  # fmt: skip
     return tuple(section for section in every if section.rows or section.sentences)
 
@@ -41,6 +41,25 @@ def headline(trend: Trend) -> str:
         return f"{trend.store}: no nights recorded."
     runs, machines = _count(completeness, "night"), _count(len(trend.machines), "machine")
     return f"{runs} of {machines}, {trend.labels[0]} to {trend.labels[-1]}."
+
+
+def verdict(trend: Trend) -> str:
+    """What is broken, and since when, in one sentence: the newest first."""
+    lasting = [event for event in trend.events if event.broke and event.lasting]
+    if not lasting:
+        return "Nothing is broken that once passed." if trend.labels else headline(trend)
+    cases = sum(event.lasting for event in lasting)
+    return (
+        f"{_count(cases, 'case')} that once passed {'fails' if cases == 1 else 'fail'}, of "
+        f"{_count(len(lasting), 'regression')}; the newest: {lasting[0].night}, {lasting[0].machine}."
+    )
+
+
+def describe_event(event: Event) -> str:
+    """The causes of an event and the operators of its cases: `dtype = float16: the last element is wrong (Conv 12)`."""
+    causes = [f"{title} ({_count(cases, 'case')})" for title, cases in event.causes[:2]]
+    more = [f"{_count(len(event.causes) - 2, 'more cause')}"] if len(event.causes) > 2 else []
+    return "; ".join([by_operator(event.cases), *causes, *more])
 
 
 def percent(rate: float | None) -> str:
@@ -106,14 +125,14 @@ def _events(trend: Trend, most: int) -> Section:
             "regression" if event.broke else "fix",
             str(len(event.cases)),
             str(event.lasting),
-            by_operator(event.cases),
+            describe_event(event),
             came_with(event),
             event.machine,
         )
         for event in trend.events[:most]
     )
     sentences += _left_out(len(trend.events), most)
-    header = ("night", "", "cases", "still failing", "operators", "what changed", "machine")
+    header = ("night", "", "cases", "still failing", "operators and causes", "what changed", "machine")
     return Section("Regressions and fixes, and what changed with them", tuple(sentences), header, rows, (2, 3))
 
 

@@ -18,7 +18,7 @@ from epcheck.reports.runs import fingerprint
 from epcheck.reports.runs.fingerprint import Changed
 from epcheck.reports.store.machines import Machine, MachineRuns, machines_of
 from epcheck.reports.store.nights import Night
-from epcheck.reports.store.run_file import FileProblem, FileProblemError
+from epcheck.reports.store.run_file import FileProblem, FileProblemError, StoredRun
 from epcheck.reports.store.store import Store
 from epcheck.reports.trend.case_history import (
     FAILING,
@@ -30,6 +30,7 @@ from epcheck.reports.trend.case_history import (
     case_history,
 )
 from epcheck.reports.trend.case_states import CaseTable, StateMatrix, case_states, failing_statuses, read_cases
+from epcheck.reports.trend.event_causes import read_event_causes
 
 TOGETHER = 5
 """Cases that failed in one and the same night alone are one event, from so many on."""
@@ -54,7 +55,8 @@ class Event:
     target: in that night's run. night, before: labels of that night and of the last one with the other state; run_id,
     before_run_id: their runs.
     not_run: number of nights between the two that do not have the cases. changed: how the fingerprints of the two
-    nights differ.
+    nights differ. causes: of the failures, as that run has them: titles with the number of their cases, the largest
+    first; empty where it has none.
     """
 
     machine: str
@@ -67,6 +69,12 @@ class Event:
     not_run: int
     changed: tuple[Changed, ...]
     cases: tuple[AffectedCase, ...]
+    causes: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def failing_run_id(self) -> str:
+        """The run in which its cases fail."""
+        return self.run_id if self.broke else self.before_run_id
 
     @property
     def lasting(self) -> int:
@@ -129,6 +137,7 @@ def trend(store: Store, family: Family, since: str = "") -> Trend:
         machine_runs = machines_of(store.runs, family)
         try:
             events, flaky_cases, single_nights = _told(machine_runs, family)
+            events = _with_causes(events, store.runs)
         except FileProblemError as error:
             store = store.without(error.problem)
         else:
@@ -146,6 +155,12 @@ def trend(store: Store, family: Family, since: str = "") -> Trend:
         single_nights=single_nights,
         problems=store.problems,
     )
+
+
+def _with_causes(events: Sequence[Event], runs: Sequence[StoredRun]) -> tuple[Event, ...]:
+    failing = [(event.failing_run_id, event.target, [case.case_id for case in event.cases]) for event in events]
+    causes = read_event_causes(runs, failing)
+    return tuple(replace(event, causes=found) for event, found in zip(events, causes, strict=True))
 
 
 def _told(

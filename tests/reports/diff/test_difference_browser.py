@@ -59,9 +59,30 @@ def test_a_tally_leads_to_its_cases(browser: Browser, page: Path) -> None:
     assert browser.texts("#target-1 .tally li")[0].split() == ["41", "new", "failure"]
     browser.click("#target-1 .tally a")
     assert browser.driver.current_url.endswith("#target-1-new-failure")
-    browser.click("#target-1-new-failure details summary")
-    assert "Slice-13/float32/far_0[runtime]" in browser.text("#target-1-new-failure details")
-    assert "… and 20 cases more" in browser.text("#target-1-new-failure details")
+    browser.click("#target-1-new-failure .cause summary")
+    assert "Slice-13/float32/far_0[runtime]" in browser.text("#target-1-new-failure .cause")
+    assert "… and 20 cases more" in browser.text("#target-1-new-failure .cause")
+
+
+def test_a_page_with_many_causes_is_a_few_screens_of_a_phone(browser: Browser, tmp_path: Path) -> None:
+    causes = [f"dtype = float16 and rank of X ≥ {n}: wrong values: the last element is wrong" for n in range(15)]
+    older = [a_row(f"s_{n}", operator=f"Operator{n}") for n in range(15)]
+    newer = [row._replace(status="mismatch", reading="failure", cause=causes[n]) for n, row in enumerate(older)]
+    older += [a_row(f"t_{n}", "mismatch", operator=f"Other{n}", cause=f"cause {n}") for n in range(15)]
+    newer += older[15:]
+    found = assessment.assess(compare(a_compared_run(*older), a_compared_run(*newer)))
+    path = tmp_path / "diff.html"
+    write_html(path, "diff", [found])
+    size = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": False}
+    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        browser.driver.get(path.as_uri())
+        assert browser.run("return document.documentElement.scrollHeight") < 3000
+        assert browser.violations() == []
+        assert browser.texts("#target-1-new-failure .badge.worse") == ["new cause"] * 15
+        assert browser.run("return document.querySelector('#target-1-still-failing .kind').open") is False
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def test_a_narrow_screen_is_not_scrolled_sideways(browser: Browser, page: Path) -> None:

@@ -14,6 +14,7 @@ from epcheck import api
 from epcheck.conformance.records.record import Record
 from epcheck.reports import StoreError, read_records, write_all, write_outcomes
 from epcheck.reports.earlier.comparison import compared_with_earlier
+from epcheck.reports.runs.causes import find_causes_of_run
 from epcheck.reports.since import BROKE, FIRST_SEEN, REPAIRED, STILL, Since
 
 SAMPLES = ("steady", "broken", "fixed_since", "always_wrong")
@@ -37,8 +38,9 @@ def a_run_of(root: Path, day: int, records: Sequence[Record], **facts: str) -> P
 
 def since(folder: Path, store: Path | None = None) -> tuple[Since, ...]:
     comparison = compared_with_earlier(folder, store)
+    causes = find_causes_of_run(folder).of_case
     for record in read_records(folder):
-        comparison.add(record)
+        comparison.add(record, causes.get((record.candidate.target, record.case_id)))
     return comparison.result()
 
 
@@ -57,7 +59,8 @@ def test_each_case_is_compared_with_the_run_before(tmp_path: Path) -> None:
     assert by_sample(found) == BECAME
     assert found.changed == "Changed: driver: 535 → 540."
     assert found.sentence == (
-        "since 2025-01-01 03:04 UTC: 1 broke, 1 first seen, 1 repaired, 1 failed before. Changed: driver: 535 → 540."
+        "since 2025-01-01 03:04 UTC: 1 broke, 1 first seen, 1 repaired, 1 failed before; "
+        "causes: 1 still there. Changed: driver: 535 → 540."
     )
 
 

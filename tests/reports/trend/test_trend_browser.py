@@ -31,6 +31,11 @@ def test_the_page_draws_its_charts_opens_its_events_and_runs_nothing_it_was_give
     event = browser.text("#events details")
     assert a_wrong_slice().case_id in event
     assert "driver: 31.0.1 → 31.0.2" in event
+    assert "wrong values: … of … elements differ · DML_SLICE1_OPERATOR_DESC (1 case)" in event
+    assert browser.text("h1") == f"1 case that once passed fails, of 1 regression; the newest: 2025-01-04, {HOSTILE}."
+    first = "return [...document.querySelectorAll('main > section')].map((section) => section.id).slice(0, 3)"
+    assert browser.run(first) == ["", "events", "machines"]
+    assert browser.violations() == []
     assert browser.run("return document.documentElement.scrollWidth <= window.innerWidth")
 
 

@@ -25,10 +25,13 @@ function drawable(chart, values) {
   const numbers = chart.series.flatMap((s) => s.values).filter((n) => typeof n === "number" && n <= above && (!chart.log || n > (chart.foot || 0)));
   const [least, most] = [Math.min(...numbers), Math.max(...numbers)];
   const foot = chart.log && chart.foot ? chart.foot : numbers.length ? (chart.log ? least / 2 : least) : 1;
-  const edge = numbers.length ? (chart.log ? most * 10 : most * 1.1 || 1) : 1;
+  const edge = capOf(chart) ?? (numbers.length ? (chart.log ? most * 10 : most * 1.1 || 1) : 1);
   const drawn = values.map((n) => (n === null ? null : typeof n === "string" ? (n.startsWith("-") ? foot : edge) : n > above ? edge : chart.log && n < foot ? foot : n));
   return chart.log ? drawn.map((n) => (n === null ? null : Math.log10(n))) : drawn;
 }
+
+/** The number at the upper edge of a chart that has numbers above it. */
+const capOf = (chart) => (chart.most && chart.series.some(({ values }) => values.some((n) => n === "inf" || n > chart.most)) ? chart.most : null);
 
 function seriesOptions(chart, series, i) {
   const stroke = colour(series.reading || `series-${i % PALETTE}`);
@@ -107,7 +110,7 @@ function chartOptions(chart, width) {
         values: (_plot, splits) => splits.map((i) => labels[i] ?? "") },
       { ...ink, font, size: 64, label: chart.unit || undefined, labelFont: font, labelSize: chart.unit ? 20 : 0,
         ...(chart.log ? { splits: decadeSplits } : {}),
-        values: (_plot, splits, _axis, _space, step) => splits.map((n) => (n === null ? "" : chart.log ? decade(n) : atStep(n, step))) },
+        values: (_plot, splits, _axis, _space, step) => splits.map((n) => (n === null ? "" : chart.log ? (n === Math.log10(capOf(chart) ?? 0) ? "≥ " : "") + decade(n) : atStep(n, step))) },
     ],
     series: [
       { label: " ", value: (_plot, at) => (at === null ? "" : visible(chart.labels[at] ?? "")) },
