@@ -32,6 +32,11 @@ class CheckedModel:
     unjudged_passes: bool = False
 
     @property
+    def command(self) -> str:
+        """The command line that validates it once more."""
+        return f'epcheck validate "{self.path}" --target "{self.target}"'
+
+    @property
     def result(self) -> str:
         """One of the three results."""
         if self.validation is None:

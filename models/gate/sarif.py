@@ -101,6 +101,7 @@ def _json(result: Result, checked: CheckedModel, base: Path) -> dict[str, Any]:
         "message": {"text": _text(text)},
         "locations": [place],
         "partialFingerprints": {"epcheck/v1": _digest(checked, result)},
+        "properties": {"reproduce": _text(checked.command)},
     }
 
 

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
+from epcheck.conformance.records.repro_command import repro_command
 from epcheck.conformance.records.terms import CRASH, TIMEOUT
 from epcheck.reports.diff.assessment import NOT_RUN as TARGET_NOT_RUN
 from epcheck.reports.diff.assessment import Assessment
 from epcheck.reports.diff.classification import FLAPPING, NOT_RUN, REGRESSION, STILL
-from epcheck.reports.diff.difference import Group
+from epcheck.reports.diff.difference import Difference, Group
 from epcheck.reports.diff.formatting import format_change, format_count
-from epcheck.reports.diff.wording import Wording, wording
+from epcheck.reports.diff.wording import wording
 from epcheck.reports.faults import formats
 from epcheck.reports.faults.fault_search import FaultSearch
 from epcheck.reports.text import visible
@@ -47,15 +48,18 @@ def _testcases(assessment: Assessment) -> Iterator[Element]:
         SubElement(whole, "error", type=assessment.result, message=visible(assessment.sentences))
     yield whole
     named: set[tuple[str, str]] = set()
-    for group in assessment.difference.groups if assessment.difference else ():
+    if assessment.difference is None:
+        return
+    for group in assessment.difference.groups:
         name = group.cause or group.sample
         again = (group.operator, name) in named
         named.add((group.operator, name))
         name = f"{name} ({group.key})" if again else name
-        yield _testcase(group, name, wording(assessment.difference.sides if assessment.difference else None))
+        yield _testcase(group, name, assessment.difference)
 
 
-def _testcase(group: Group, name: str, words: Wording) -> Element:
+def _testcase(group: Group, name: str, difference: Difference) -> Element:
+    words = wording(difference.sides)
     testcase = Element("testcase", classname=visible(group.operator), name=visible(name))
     tag = "skipped" if group.kind in SKIPPED else ""
     if group.kind == REGRESSION:
@@ -64,12 +68,17 @@ def _testcase(group: Group, name: str, words: Wording) -> Element:
         change = format_change(group, words.between)
         what = f"{change}, {format_count(len(group.case_ids))}: {group.why}"
         element = SubElement(testcase, tag, type=visible(words.names[group.kind]), message=visible(what))
-        element.text = visible(_details(group))
+        element.text = visible(_details(group, difference))
     return testcase
 
 
-def _details(group: Group) -> str:
-    return "\n".join([group.reason, f"blame: {group.blame or 'nobody'}", *group.case_ids])
+def _details(group: Group, difference: Difference) -> str:
+    lines = [group.reason, f"blame: {group.blame or 'nobody'}"]
+    lines.append(f"reproduce with: {repro_command(group.case_ids[0], difference.newer.target)}")
+    for change in difference.causes:
+        if change.title == group.cause:
+            lines.append(f"cause: {change.what}{f', before: {change.was}' if change.was else ''}")
+    return "\n".join([*lines, *group.case_ids])
 
 
 def _count(element: Element, suites: Sequence[Element]) -> None:

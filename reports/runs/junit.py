@@ -24,6 +24,7 @@ from epcheck.conformance.records.terms import (
     UNPLACED,
     UNSTEADY,
 )
+from epcheck.reports.causes.cause import Cause
 from epcheck.reports.runs.headline import headline
 from epcheck.reports.runs.report import Entry, spool
 from epcheck.reports.runs.summary import Summary
@@ -59,7 +60,7 @@ class JUnit:
         target = entry.record.candidate.target
         if target not in self._suites:
             self._suites[target] = self._suite(target)
-        self._suites[target].add(*_testcase(entry.record, self._strict))
+        self._suites[target].add(*_testcase(entry.record, entry.cause, self._strict))
 
     def finish(self, summary: Summary) -> None:
         run, suites = self._run, list(self._suites.values())
@@ -115,21 +116,21 @@ def _counted(counts: Counter[str]) -> dict[str, str]:
     return {name: str(counts[tag]) for tag, name in COUNTED.items()}
 
 
-def _testcase(record: Record, strict: bool) -> tuple[str, str]:
+def _testcase(record: Record, cause: Cause | None, strict: bool) -> tuple[str, str]:
     """The element of a record, and the tag of what it holds."""
     seconds = (record.candidate.create_s or 0.0) + (record.candidate.run_s or 0.0)
     attributes = {"classname": record.case.operator_key, "name": record.case_id, "time": f"{seconds:.6f}"}
-    tag, inside = _result(record, strict)
+    tag, inside = _result(record, cause, strict)
     return _element("testcase", attributes, inside), tag
 
 
-def _result(record: Record, strict: bool) -> tuple[str, str]:
+def _result(record: Record, cause: Cause | None, strict: bool) -> tuple[str, str]:
     """The tag and the element of a record's result; both empty for a case with which nothing is wrong."""
     reason = record.reason
     if record.reading == FAILURE or (record.reading in (FIXED, FLAKY) and strict):
         tag = "error" if record.status in (CRASH, TIMEOUT) else "failure"
         kind = "fixed" if record.reading == FIXED else record.status
-        return tag, _element(tag, {"type": kind, "message": reason}, _text(_details(record)))
+        return tag, _element(tag, {"type": kind, "message": reason}, _text(_details(record, cause)))
     if record.reading == EXPECTED:
         known = record.expectation
         where = f" where {known.when}" if known and known.when else ""
@@ -144,8 +145,11 @@ def _result(record: Record, strict: bool) -> tuple[str, str]:
     return "", ""
 
 
-def _details(record: Record) -> str:
+def _details(record: Record, cause: Cause | None) -> str:
     lines = [record.reason, f"blame: {record.blame or 'nobody'}", f"reproduce with: {record.case.repro}"]
+    if cause:
+        lines.append(f"cause {cause.key}: {cause.text}")
+        lines += [f"condition: {cause.condition} ({cause.evidence})"] if cause.condition else []
     for difference in record.candidate.differences:
         lines.append(f"{difference.output}: {difference.wrong} of {difference.total} elements are wrong")
         lines += [f"  at {list(m.at)}: expected {m.expected}, got {m.got}" for m in difference.first]

@@ -128,6 +128,10 @@ def test_sarif_has_what_is_required_and_a_result_for_each_model_that_does_not_pa
     assert wrong["message"]["text"].startswith("doubles: a.onnx runs on doubles, but its outputs are wrong")
     names = [place["name"] for place in wrong["locations"][0]["logicalLocations"]]
     assert names == ["n2", "n6"]
+    command = wrong["properties"]["reproduce"]
+    assert command == gate.of("a.onnx", "doubles").command
+    assert command.startswith('epcheck validate "')
+    assert command.endswith('a.onnx" --target "doubles"')
     marks = [r["partialFingerprints"]["epcheck/v1"] for r in run["results"]]
     assert len(set(marks)) == len(marks)
 

@@ -155,6 +155,17 @@ def test_junit_has_a_test_for_each_group() -> None:
     assert "Slice-13/float32/rank_2[runtime]" in (failure.text or "")
 
 
+def test_junit_says_how_to_reproduce_a_failure_and_whether_its_cause_is_new() -> None:
+    target, older = "python:mine:run", a_row("rank_1")
+    newer = a_row("rank_1", "mismatch", cause="rank ≥ 1: wrong values")
+    found = assessment.assess(compare(*(a_compared_run(row, target=target) for row in (older, newer))))
+    (failure,) = ElementTree.fromstring(junit([found])).iter("failure")
+    lines = (failure.text or "").splitlines()
+    assert f'&& epcheck replay "repro/Slice-13_float32_rank_1_runtime" --target "{target}"' in lines[2]
+    assert lines[2].startswith('reproduce with: epcheck repro "Slice-13/float32/rank_1[runtime]" --out repro')
+    assert lines[3:] == ["cause: new", older.case_id]
+
+
 def test_junit_names_no_two_tests_alike() -> None:
     older = [a_row("rank_2"), a_row("rank_3")]
     newer = [

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -48,6 +49,7 @@ def test_junit_has_a_testcase_for_each_record(tmp_path: Path) -> None:
     assert failure.get("message") == a_wrong_slice().reason
     assert "  at [0, 0, 0, 1]: expected 1, got 3" in (failure.text or "")
     assert "reproduce with: epcheck repro" in (failure.text or "")
+    assert re.search(r"\ncause [0-9a-f]{10}: wrong values: … of … elements differ\n", failure.text or "")
     known = next(case[0].get("message", "") for case in cases if case.get("classname") == "QLinearConv")
     assert known.endswith("(expected where vendor is 0x10de: per-channel weights: known)")
 
