@@ -18,8 +18,8 @@ from epcheck.reports.earlier.comparison import compared_with_earlier
 @dataclass(frozen=True)
 class ReportOptions:
     """Which run, and which files. run: None for the latest under `root`. html: None for `report.html` in its folder,
-    where no other file is asked for. junit, json, ort_conformance, markdown, badge, annotations: None makes none;
-    `ort_conformance` is in the vocabulary of ONNX Runtime's plan for conformance, the last three are for CI. parquet:
+    where no other file is asked for. junit, json, ort_conformance, markdown, badge, annotations, sarif: None makes
+    none; `ort_conformance` is in the vocabulary of ONNX Runtime's plan for conformance, the last four are for CI. parquet:
     make `outcomes.parquet` again. store: the page compares with the runs of this store; None for those beside the run.
     strict: of JUnit XML alone."""
 
@@ -52,6 +52,9 @@ class ReportOptions:
     ] = None
     badge: Annotated[Path | None, Option("Write a badge, an SVG image.", metavar="FILE", folder=False)] = None
     annotations: AnnotationsFile = None
+    sarif: Annotated[
+        Path | None, Option("Write SARIF 2.1.0, a result for each cause.", metavar="FILE", folder=False)
+    ] = None
     store: Annotated[
         Path | None, Option("Compare with the runs of this store, not with those in the same folder.", file=False)
     ] = None
@@ -84,12 +87,17 @@ def report(options: ReportOptions | None = None) -> tuple[Path, ...]:
     if options.parquet:
         written.append(reports.write_outcomes(folder))
     written += write_ci_files(
-        folder, markdown=options.markdown, badge_file=options.badge, annotations_file=options.annotations
+        folder,
+        markdown=options.markdown,
+        badge_file=options.badge,
+        annotations_file=options.annotations,
+        sarif_file=options.sarif,
     )
     return tuple(written)
 
 
 def _others(options: ReportOptions) -> bool:
     """Whether a file is asked for that is not the page."""
-    files = (options.junit, options.json, options.ort_conformance, options.markdown, options.badge, options.annotations)
+    for_people = (options.markdown, options.badge, options.annotations)
+    files = (options.junit, options.json, options.ort_conformance, options.sarif, *for_people)
     return options.parquet or any(files)

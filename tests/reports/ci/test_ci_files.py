@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -34,6 +35,26 @@ def failing(reason: str, count: int = 1) -> list[Record]:
 def test_a_command_is_one_line_whatever_the_text_is() -> None:
     made = Annotation(ERROR, "a: b, c", "100 % wrong\nx::y\x1b[0m", "models/a,b.onnx").command
     assert made == "::error file=models/a%2Cb.onnx,title=a%3A b%2C c::100 %25 wrong%0Ax::y\\x1b[0m"
+
+
+def test_sarif_has_a_result_for_each_cause_with_its_key_condition_and_command(tmp_path: Path) -> None:
+    right = [a_slice("float32", f"right_{at}") for at in range(8)]
+    records = [*failing("no kernel", 6), a_slice("float16", "expected", reading="noted"), *right]
+    folder = stored(tmp_path / "run", records)
+    call("report", str(folder), "--sarif", str(tmp_path / "run.sarif"))
+    (run,) = json.loads((tmp_path / "run.sarif").read_text("utf-8"))["runs"]
+    (result,) = run["results"]
+    (cause,) = summarize(a_run(len(records)), records).targets[0].causes_of("failure")
+    assert (result["ruleId"], result["level"]) == ("failure", "error")
+    assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == "failure"
+    assert result["properties"] == {
+        "cause": cause.key, "condition": cause.condition, "evidence": cause.evidence, "symptom": cause.text,
+        "reproduce": cause.repro,
+    }  # fmt: skip
+    assert cause.condition == "dtype = float16"
+    assert result["partialFingerprints"] == {"epcheck/v1": f"dml/{cause.key}"}
+    assert result["message"]["text"].endswith("(6 cases of Slice)")
+    assert not (folder / "report.html").exists()
 
 
 def test_of_many_the_last_that_is_kept_counts_the_others() -> None:
