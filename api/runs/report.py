@@ -19,9 +19,9 @@ from epcheck.reports.earlier.comparison import compared_with_earlier
 class ReportOptions:
     """Which run, and which files. run: None for the latest under `root`. html: None for `report.html` in its folder,
     where no other file is asked for. junit, json, ort_conformance, markdown, badge, annotations, sarif: None makes
-    none; `ort_conformance` is in the vocabulary of ONNX Runtime's plan for conformance, the last four are for CI. parquet:
-    make `outcomes.parquet` again. store: the page compares with the runs of this store; None for those beside the run.
-    strict: of JUnit XML alone."""
+    none; `ort_conformance` is in the vocabulary of ONNX Runtime's plan for conformance, the last four are for CI.
+    parquet: make `outcomes.parquet` again. store: the page compares with the runs of this store; None for those beside
+    the run. strict: of JUnit XML alone."""
 
     run: Annotated[
         Path | None, Option("A run's folder.", argument=True, default="the latest under --root", file=False)

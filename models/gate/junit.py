@@ -29,9 +29,8 @@ def junit(gate: Gate) -> str:
             if each.result in (FAILS, CANNOT_TELL):
                 tag = "failure" if each.result == FAILS else "error"
                 message, *_ = each.broken or (each.words,)
-                ElementTree.SubElement(case, tag, type=each.status, message=_text(message)).text = _text(
-                    f"{each.words}\nreproduce with: {each.command}"
-                )
+                element = ElementTree.SubElement(case, tag, type=each.status, message=_text(message))
+                element.text = _text(f"{each.words}\nreproduce with: {each.command}")
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=False) + "\n"
 

@@ -14,6 +14,10 @@ from epcheck.reports.trend.trend import AffectedCase, Event, FlakyCase, SingleNi
 NOTHING_CHANGED = "no recorded change in driver, runtime or OS"
 
 
+NAMED = 5
+"""Regressions whose causes stand before the table of all, the newest."""
+
+
 @dataclass(frozen=True)
 class Section:
     """A heading, sentences, and a table if there are rows. numbers: the columns of numbers."""
@@ -45,7 +49,7 @@ def headline(trend: Trend) -> str:
 
 def verdict(trend: Trend) -> str:
     """What is broken, and since when, in one sentence: the newest first."""
-    lasting = [event for event in trend.events if event.broke and event.lasting]
+    lasting = _lasting(trend)
     if not lasting:
         return "Nothing is broken that once passed." if trend.labels else headline(trend)
     cases = sum(event.lasting for event in lasting)
@@ -53,6 +57,11 @@ def verdict(trend: Trend) -> str:
         f"{_count(cases, 'case')} that once passed {'fails' if cases == 1 else 'fail'}, of "
         f"{_count(len(lasting), 'regression')}; the newest: {lasting[0].night}, {lasting[0].machine}."
     )
+
+
+def _lasting(trend: Trend) -> list[Event]:
+    """The regressions of which cases still fail, the newest first."""
+    return [event for event in trend.events if event.broke and event.lasting]
 
 
 def describe_event(event: Event) -> str:
@@ -125,14 +134,15 @@ def _events(trend: Trend, most: int) -> Section:
             "regression" if event.broke else "fix",
             str(len(event.cases)),
             str(event.lasting),
-            describe_event(event),
+            by_operator(event.cases),
             came_with(event),
             event.machine,
         )
         for event in trend.events[:most]
     )
+    sentences += [f"{event.night}: {describe_event(event)}." for event in _lasting(trend)[:NAMED] if event.causes]
     sentences += _left_out(len(trend.events), most)
-    header = ("night", "", "cases", "still failing", "operators and causes", "what changed", "machine")
+    header = ("night", "", "cases", "still failing", "operators", "what changed", "machine")
     return Section("Regressions and fixes, and what changed with them", tuple(sentences), header, rows, (2, 3))
 
 
