@@ -44,6 +44,8 @@ SLACK = 10.0
 COMMON = ("dtype", "version", "type ", "dtype of ", "number of ", "domain")
 """Beginnings of facts on which operators may agree by chance: each of them has to support a condition about nothing
 else by more than MARGIN bits."""
+OWN = 0.5
+"""Of the failing cases for which one more condition of an operator holds, the share that no other explains."""
 JOINED = 0.1
 """Of the cases of a cause, how many more of the same operator and symptom join it that no condition explains."""
 
@@ -209,7 +211,8 @@ class _Search:
         for places in sorted(chosen, key=lambda places: -int((cases.mask(places) & showing).sum())):
             mask = cases.mask(places)
             ids = {id(everything[place]) for place in np.flatnonzero(mask)}
-            if held := [row for row in rest if id(row) in ids]:
+            held = [row for row in rest if id(row) in ids]
+            if held and (not found or _stands_alone(held, int((mask & showing).sum()))):
                 found.append(_Found(held, _counted([cases.terms[place] for place in places], mask, showing, right)))
                 rest = _without(rest, held)
         return [*found, _Found(rest, None, self._search(rest, [operator])[0])] if rest else found
@@ -295,6 +298,12 @@ def _traits(row: Row) -> Iterator[str]:
     yield from symptom.patterns
     if symptom.kind != WRONG_VALUES:
         yield symptom.kind
+
+
+def _stands_alone(rows: Sequence[Row], showing: int) -> bool:
+    """Whether rows that no other condition explains support one more: several samples, and no small part of the cases
+    for which it holds. showing: how many of those fail."""
+    return len({row.sample for row in rows}) > 1 and len(rows) >= OWN * showing
 
 
 def _mask_traits(rows: Sequence[Row], everything: Sequence[Row]) -> Mask:
