@@ -21,6 +21,9 @@ from epcheck.conformance.targets.target import Target
 
 ROOT = Path(__file__).parents[1]
 
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else each of the thousand processes that tests start compiles epcheck
+sys.dont_write_bytecode = False
+
 MARKERS = {"installed_lab": "lab", "driver": "browser", "distributions": "slow"}
 """Fixture -> the marker of every test that uses it."""
 
