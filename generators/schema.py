@@ -75,6 +75,18 @@ def schema(operator: str, since_version: int, domain: str = "") -> OpSchema:
     return _history(domain)[operator][since_version]
 
 
+@cache
+def input_names(operator: str, since_version: int, domain: str = "") -> tuple[str, ...]:
+    """The formal inputs of that revision; KeyError when there is none."""
+    return tuple(formal.name for formal in schema(operator, since_version, domain).inputs)
+
+
+@cache
+def attribute_names(operator: str, since_version: int, domain: str = "") -> frozenset[str]:
+    """The attributes of that revision; KeyError when there is none."""
+    return frozenset(schema(operator, since_version, domain).attributes)
+
+
 @dataclass(frozen=True)
 class Signature:
     """The types of one revision: the type string of each input and output, and the constraints they may name.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
+from itertools import product, takewhile
 from typing import Any
 
 import numpy as np
@@ -213,15 +213,13 @@ def refused_pairs() -> Iterator[ElementwiseSample]:
 
 def bindings(rule: Rule, sample: ElementwiseSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     """The first dtype that a sample is about has every sample, the others those worth it; few are spread."""
-    allowed = [
-        name
-        for name in schema.dtypes(rule.name, since_version, "T", rule.domain)
-        if _is_about(rule, sample, np.dtype(name))
-    ]
     text = schema.schema(rule.name, since_version, rule.domain).doc or ""
-    if dtypes[0] not in allowed or sample.since not in text or (sample.until and sample.until in text):
+    if sample.since not in text or (sample.until and sample.until in text):
         return ()
-    if dtypes[0] != allowed[0]:
+    if not _is_about(rule, sample, np.dtype(dtypes[0])):
+        return ()
+    earlier = takewhile(lambda name: name != dtypes[0], schema.dtypes(rule.name, since_version, "T", rule.domain))
+    if any(_is_about(rule, sample, np.dtype(name)) for name in earlier):
         return (graph.RUNTIME,) if sample.every_dtype else ()
     if not sample.spread:
         return (graph.RUNTIME,)
@@ -237,7 +235,7 @@ def _is_about(rule: Rule, sample: ElementwiseSample, dtype: np.dtype[Any]) -> bo
 def formal_names(rule: Rule, since_version: int, count: int) -> tuple[tuple[str, ...], str]:
     """The names of a node's inputs, those of a variadic one numbered, and of its output."""
     definition = schema.schema(rule.name, since_version, rule.domain)
-    inputs = [formal.name for formal in definition.inputs]
+    inputs = list(schema.input_names(rule.name, since_version, rule.domain))
     if schema.signature(rule.name, since_version, rule.domain).variadic[0]:
         inputs = [f"{inputs[-1]}_{index}" for index in range(count)]
     return tuple(inputs), definition.outputs[0].name

@@ -61,7 +61,7 @@ def pairs(operator: str, since_version: int) -> Iterator[tuple[str, str]]:
 
 def bindings(sample: Float8Sample, since_version: int, operator: str, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     """The zero point, and what has the type float8 already, are initializers."""
-    known = schema.schema(operator, since_version).attributes.keys()
+    known = schema.attribute_names(operator, since_version)
     is_float8 = any(name in narrow.FLOAT8 for name in dtypes)
     return (graph.INITIALIZER,) if is_float8 and sample.attributes.keys() <= known else ()
 

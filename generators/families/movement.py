@@ -107,7 +107,7 @@ def movement(
 
 def parameters_of(name: str, since_version: int, parameters: frozenset[str] | None) -> frozenset[str]:
     """The inputs of that version that exporters write as initializers."""
-    formals = [formal.name for formal in schema.schema(name, since_version).inputs]
+    formals = schema.input_names(name, since_version)
     return frozenset(formals[1:]) if parameters is None else parameters & frozenset(formals)
 
 
@@ -126,9 +126,8 @@ def bindings(
     and all that it lacks.
     """
     fully = established or newest_claimed_version(name)
-    definition = schema.schema(name, since_version)
-    formals = {formal.name for formal in definition.inputs}
-    if not sample.arguments.keys() <= formals | definition.attributes.keys():
+    formals = frozenset(schema.input_names(name, since_version))
+    if not _takes(name, since_version, sample):
         return ()
     if not sample.since <= since_version <= sample.until or np.dtype(dtypes[0]).kind not in sample.kinds:
         return ()
@@ -156,9 +155,13 @@ def bindings(
 
 def _is_known_in(name: str, fully: int, sample: MovementSample) -> bool:
     """Whether a version that is tried fully has the sample, so that a later one need not have it again."""
-    definition = schema.schema(name, fully)
-    names = {formal.name for formal in definition.inputs} | definition.attributes.keys()
-    return sample.arguments.keys() <= names and sample.since <= fully
+    return sample.since <= fully and _takes(name, fully, sample)
+
+
+def _takes(name: str, since_version: int, sample: MovementSample) -> bool:
+    """Whether the version has the inputs and attributes of the sample."""
+    inputs, attributes = schema.input_names(name, since_version), schema.attribute_names(name, since_version)
+    return all(key in inputs or key in attributes for key in sample.arguments)
 
 
 def _is_parameter(argument: Argument) -> bool:

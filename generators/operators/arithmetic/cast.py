@@ -164,16 +164,16 @@ def _attributes() -> Iterator[CastSample]:
 
 def bindings(name: str, sample: CastSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     """Values for every pair of dtypes that they are about; shapes and attributes for one pair."""
-    known = schema.schema(name, since_version).attributes.keys()
-    if not {attribute for attribute, _ in sample.attributes} <= known or not _is_about(sample, *dtypes):
+    known = schema.attribute_names(name, since_version)
+    if not all(attribute in known for attribute, _ in sample.attributes) or not _is_about(sample, *dtypes):
         return ()
     return (graph.RUNTIME, graph.SYMBOLIC, graph.CONSTANT) if sample.spread else (graph.RUNTIME,)
 
 
 def _is_about(sample: CastSample, source_name: str, target_name: str) -> bool:
-    source, target = np.dtype(source_name), np.dtype(target_name)
     if sample.pair is not None:
         return (source_name, target_name) == sample.pair
+    source, target = np.dtype(source_name), np.dtype(target_name)
     if source.kind not in sample.sources or target.kind not in sample.targets:
         return False
     if sample.among and not {source_name, target_name} & set(sample.among):
@@ -317,7 +317,7 @@ def _cast_samples() -> Iterator[CastSample | NarrowSample]:
 
 def _cast_bindings(sample: CastSample | NarrowSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     if isinstance(sample, NarrowSample):
-        known = schema.schema("Cast", since_version).attributes.keys()
+        known = schema.attribute_names("Cast", since_version)
         return narrow.bindings(sample, dtypes) if sample.attributes.keys() <= known else ()
     return () if narrow.is_narrow(dtypes) else bindings("Cast", sample, since_version, dtypes)
 

@@ -158,13 +158,9 @@ def _select_used(
     return (sample for sample in samples if any(bindings(sample, *place) for place in places))
 
 
-def _formals(name: str, since_version: int, domain: str) -> tuple[str, ...]:
-    return tuple(formal.name for formal in schema.schema(name, since_version, domain).inputs)
-
-
 def layer_bindings(name: str, sample: LayerSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     definition = schema.schema(name, since_version)
-    takes_bias = "B" in _formals(name, since_version, "")
+    takes_bias = "B" in schema.input_names(name, since_version, "")
     own_scale_type = since_version == 1 and definition.inputs[1].type_str != "T"
     has_mean = "U" in schema.signature(name, since_version).single
     if (sample.more and not has_mean) or (sample.scale_type and not own_scale_type):
@@ -178,7 +174,7 @@ def layer_bindings(name: str, sample: LayerSample, since_version: int, dtypes: t
 
 
 def skip_bindings(name: str, sample: SkipSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
-    if "beta" not in _formals(name, since_version, MICROSOFT) and not sample.beta:
+    if "beta" not in schema.input_names(name, since_version, MICROSOFT) and not sample.beta:
         return ()
     if sample.skip_shape is not None:
         return (graph.RUNTIME,) if dtypes[0] == "float32" else ()
@@ -197,7 +193,7 @@ def layer_node(name: str, sample: LayerSample, context: CaseContext) -> Node:
     axis = -1 if sample.axis is None else sample.axis
     inner = sample.shape[axis % rank :] if -rank <= axis < rank else sample.shape[-1:]
     of_scale = np.dtype(sample.scale_type or context.dtype)
-    formals = _formals(name, since_version, "")
+    formals = schema.input_names(name, since_version, "")
     shape = inner if sample.scale_shape is None else sample.scale_shape
     inputs = [Operand(formals[0], _data(sample.values, sample.shape, context.dtype, rng))]
     inputs.append(Operand(formals[1], _scale(shape, of_scale, rng), parameter=True))
@@ -224,7 +220,7 @@ def skip_node(name: str, sample: SkipSample, context: CaseContext) -> Node:
         "beta": Operand("beta", rng.uniform(-2, 2, hidden).astype(dtype), parameter=True) if sample.beta else None,
         "bias": Operand("bias", _data(sample.values, hidden, dtype, rng), parameter=True) if sample.bias else None,
     }
-    inputs = [operands[formal] for formal in _formals(name, context.since_version, MICROSOFT)]
+    inputs = [operands[formal] for formal in schema.input_names(name, context.since_version, MICROSOFT)]
     while inputs[-1] is None:
         inputs.pop()
     outputs = ("output", "", "", "input_skip_bias_sum") if sample.sum else ("output",)

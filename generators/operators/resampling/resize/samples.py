@@ -332,8 +332,7 @@ def upsample_bindings(sample: ResizeSample, since_version: int, dtypes: tuple[st
 
 
 def _bindings(operator: str, sample: ResizeSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
-    definition = schema.schema(operator, since_version)
-    if not _is_expressible(definition, sample):
+    if not _is_expressible(operator, since_version, sample):
         return ()
     mode = dict(sample.attributes).get("mode", "nearest")
     if mode != "nearest" and sample.values != "multiples" and np.dtype(dtypes[0]).kind != "f":
@@ -342,24 +341,26 @@ def _bindings(operator: str, sample: ResizeSample, since_version: int, dtypes: t
         return ()
     newest = since_version == schema.since_versions(operator)[-1]
     found = spread(sample, first=dtypes == ("float32",), newest=newest and sample.every_dtype)
-    if len(definition.inputs) == 1:
+    if len(schema.input_names(operator, since_version)) == 1:
         return (graph.RUNTIME,) if found else ()
     return found
 
 
-def _is_expressible(definition: OpSchema, sample: ResizeSample) -> bool:
+def _is_expressible(operator: str, since_version: int, sample: ResizeSample) -> bool:
     """Whether the version has the inputs and attributes, and knows the coordinate transformation."""
-    inputs = {formal.name for formal in definition.inputs}
-    known = definition.attributes
+    inputs, known = schema.input_names(operator, since_version), schema.attribute_names(operator, since_version)
     attributes = dict(sample.attributes)
-    if not attributes.keys() <= known.keys() or (sample.sizes is not None and "sizes" not in inputs):
+    if not attributes.keys() <= known or (sample.sizes is not None and "sizes" not in inputs):
         return False
     if sample.sizes is None and sample.scales is None and "sizes" not in inputs:
         return False
     if attributes.get("mode") == "cubic" and "cubic_coeff_a" not in known:
         return False
     transform = str(attributes.get("coordinate_transformation_mode", ""))
-    return sample.refused or not transform or f'"{transform}"' in known["coordinate_transformation_mode"].description
+    if sample.refused or not transform:
+        return True
+    transforms = schema.schema(operator, since_version).attributes["coordinate_transformation_mode"]
+    return f'"{transform}"' in transforms.description
 
 
 def resize_node(sample: ResizeSample, context: CaseContext) -> Node:
