@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -87,14 +86,14 @@ def _ties(value: Array) -> Iterator[str]:
     if value.ndim > TIES_RANK or value.size > TIES_SIZE:
         return
     for axis in range(value.ndim):
-        if value.shape[axis] > 1:
-            ordered: Any = np.moveaxis(np.sort(value, axis=axis), axis, 0)
-            same = ordered[1:] == ordered[:-1]
-            if same.any():
-                yield f"ties {axis}"
-            if same[-1].any():
+        before = (slice(None),) * axis
+        ordered = np.sort(value, axis=axis)
+        same = ordered[*before, 1:] == ordered[*before, :-1]
+        if same.any():
+            yield f"ties {axis}"
+            if same[*before, -1].any():
                 yield f"highest twice {axis}"
-            if same[0].any():
+            if same[*before, 0].any():
                 yield f"lowest twice {axis}"
 
 

@@ -139,7 +139,7 @@ def of(built: BuiltCase) -> PreparedCase:
     shell, graph = model_parts.parts(built.model, prefix)
     outputs = _outputs(built)
     sure = outputs and not compare.differences(built.truth, outputs)  # type: ignore[arg-type]  # a refusal has none
-    opinions, answer = _directml(built, outputs)
+    opinions, answer = directml_opinion(built)
     best = None if isinstance(built.truth, Refusal) else measured_accuracy(built.truth, outputs)
     return PreparedCase(
         case=built.case,
@@ -246,11 +246,11 @@ def _emptiness(arrays: Iterable[Array]) -> bytes:
     return EMPTY if sizes and not any(sizes) else b""
 
 
-def _directml(built: BuiltCase, outputs: Mapping[str, Array]) -> tuple[dict[str, str], str]:
+def directml_opinion(built: BuiltCase) -> tuple[dict[str, str], str]:
     """What the DirectML description says of the truth, by its name, and the bits of its own answer."""
     if built.lowering is None or isinstance(built.truth, Refusal):
         return {}, ""
-    description = built.lowering.description
+    description, outputs = built.lowering.description, _outputs(built)
     try:
         with np.errstate(all="ignore"):  # NaN and infinities are answers as others are
             results = description.evaluate(*built.lowering.feeds)
