@@ -9,7 +9,7 @@ import ast
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -74,12 +74,18 @@ def modules() -> dict[str, Path]:
     return {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in paths}
 
 
+@lru_cache(1)
+def parse(source: str) -> ast.Module:
+    """The tree of a source, of which imports and strings are read one after the other."""
+    return ast.parse(source)
+
+
 def find_imports(source: str, package: str = "") -> Iterator[str]:
     """The full names of all that a source imports of ours, wherever the statement stands, without `epcheck.`.
 
     package: of the file, dotted, against which relative imports are resolved.
     """
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parse(source)):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -95,7 +101,9 @@ def find_imports(source: str, package: str = "") -> Iterator[str]:
 
 def find_strings(source: str) -> Iterator[str]:
     """The modules and packages of ours that strings of a source name, without `epcheck.`; docstrings do not count."""
-    tree = ast.parse(source)
+    if "epcheck." not in source:
+        return
+    tree = parse(source)
     docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:

@@ -82,10 +82,14 @@ def texts(tree: ast.AST) -> Iterator[str]:
             yield node.value
 
 
+def is_module_option(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and node.value in ("-m", "-c")
+
+
 def commands(tree: ast.AST) -> Iterator[str]:
     """Commands that have an interpreter execute a module or a text, without what keeps the working directory out."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.List | ast.Tuple):
+        if isinstance(node, ast.List | ast.Tuple) and any(is_module_option(element) for element in node.elts):
             words = [ast.unparse(element) for element in node.elts]
             if words[:1] and words[0] in OTHER_PROGRAMS:
                 continue
