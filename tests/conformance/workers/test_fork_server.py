@@ -20,6 +20,7 @@ from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.run import run_plan
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.workers import confinement
+from epcheck.conformance.workers import process as worker_process
 from epcheck.conformance.workers.client import TargetDown
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import Event, FrameReceived, ProcessExited, WorkerProcess
@@ -80,7 +81,10 @@ def test_workers_end_with_their_fork_server_and_another_takes_its_place(idle_wor
     another.close()
 
 
-def test_a_fork_server_that_is_stopped_is_ended_all_the_same(idle_workers: IdleWorkers) -> None:
+def test_a_fork_server_that_is_stopped_is_ended_all_the_same(
+    idle_workers: IdleWorkers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_process, "DYING_S", 1.0)
     process, _ = ready(idle_workers)
     server = parent_of(process)
     server.suspend()
