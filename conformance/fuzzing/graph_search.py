@@ -85,8 +85,9 @@ class GraphSearch:
             for graph in examples:
                 self.found.replayed += 1
                 self._judge([graph], until, replayed=True)
-            composer = Composer(self._vetted(names, seed), seed)
+            composer = None
             while time.monotonic() < until and (count is None or self.found.judged < count):
+                composer = composer or Composer(self._vetted(names, seed), seed)
                 wanted = ROUND if count is None else min(ROUND, count - self.found.judged)
                 if not self._round(composer, wanted, until):
                     break

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from small_cases import HERE
 
+from epcheck.conformance.fuzzing import graph_search
 from epcheck.conformance.fuzzing.graph_search import FoundGraphs, GraphSearch, at_level
 from epcheck.conformance.fuzzing.rounds import Rounds, RoundsByLevel
 from epcheck.conformance.scheduling.plan import Plan
@@ -18,6 +19,7 @@ OPERATORS = ["Relu", "Add", "Mul", "Neg", "Transpose"]
 @pytest.fixture(autouse=True)
 def _beside_the_backends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(HERE)
+    monkeypatch.setattr(graph_search, "TEMPLATES", 500)  # of five operators
 
 
 def search(backend: str, count: int = 60, examples: tuple[NodeGraph, ...] = ()) -> FoundGraphs:
