@@ -75,9 +75,9 @@ def modules() -> dict[str, Path]:
 
 
 @lru_cache(1)
-def parse(source: str) -> ast.Module:
-    """The tree of a source, of which imports and strings are read one after the other."""
-    return ast.parse(source)
+def nodes_of(source: str) -> tuple[ast.AST, ...]:
+    """The syntax of a source, of which imports and strings are read one after the other."""
+    return tuple(ast.walk(ast.parse(source)))
 
 
 def find_imports(source: str, package: str = "") -> Iterator[str]:
@@ -85,7 +85,7 @@ def find_imports(source: str, package: str = "") -> Iterator[str]:
 
     package: of the file, dotted, against which relative imports are resolved.
     """
-    for node in ast.walk(parse(source)):
+    for node in nodes_of(source):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -103,9 +103,8 @@ def find_strings(source: str) -> Iterator[str]:
     """The modules and packages of ours that strings of a source name, without `epcheck.`; docstrings do not count."""
     if "epcheck." not in source:
         return
-    tree = parse(source)
-    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    docstrings = {id(node.value) for node in nodes_of(source) if isinstance(node, ast.Expr)}
+    for node in nodes_of(source):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
             for name in re.findall(r"\bepcheck\.(\w+(?:\.\w+)*)", node.value):
                 if name in modules() or f"{name}.__init__" in modules():

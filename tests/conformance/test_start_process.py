@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from test_imports import nodes_of
 
 from epcheck.conformance import start_process as module
 from epcheck.conformance.start_process import (
@@ -49,16 +50,16 @@ EXCEPTIONS = {
 """File -> why it starts a process without `start_process`."""
 
 
-def starts(tree: ast.AST) -> Iterator[str]:
+def starts(nodes: Sequence[ast.AST]) -> Iterator[str]:
     """What a file refers to that starts processes, annotations and `except` clauses aside."""
     annotations = {
         id(inner)
-        for node in ast.walk(tree)
+        for node in nodes
         for part in (getattr(node, "annotation", None), getattr(node, "returns", None))
         if isinstance(part, ast.AST)
         for inner in ast.walk(part)
     }
-    for node in ast.walk(tree):
+    for node in nodes:
         if id(node) in annotations:
             continue
         if isinstance(node, ast.ImportFrom) and (node.module in STARTERS or node.module == "os"):
@@ -74,10 +75,10 @@ def starts(tree: ast.AST) -> Iterator[str]:
             yield node.id
 
 
-def texts(tree: ast.AST) -> Iterator[str]:
+def texts(nodes: Sequence[ast.AST]) -> Iterator[str]:
     """The texts of a file, its docstrings aside: programs may be among them."""
-    statements = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    statements = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in statements:
             yield node.value
 
@@ -86,9 +87,9 @@ def is_module_option(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and node.value in ("-m", "-c")
 
 
-def commands(tree: ast.AST) -> Iterator[str]:
+def commands(nodes: Sequence[ast.AST]) -> Iterator[str]:
     """Commands that have an interpreter execute a module or a text, without what keeps the working directory out."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.List | ast.Tuple) and any(is_module_option(element) for element in node.elts):
             words = [ast.unparse(element) for element in node.elts]
             if words[:1] and words[0] in OTHER_PROGRAMS:
@@ -109,19 +110,19 @@ WORDS = ("subprocess", "multiprocessing", "os.system", "os.popen", "os.exec", "o
 def test_no_process_is_started_but_by_start_process() -> None:
     found: dict[str, list[str]] = {}
     for path in FILES:
-        name, tree = path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
-        found[name] = list(commands(tree))
+        name, nodes = path.relative_to(ROOT).as_posix(), nodes_of(path.read_text(encoding="utf-8"))
+        found[name] = list(commands(nodes))
         if name not in EXCEPTIONS:
-            found[name] += sorted(set(starts(tree)) - HARMLESS)
-            found[name] += [text for text in texts(tree) if any(word in text for word in WORDS)]
+            found[name] += sorted(set(starts(nodes)) - HARMLESS)
+            found[name] += [text for text in texts(nodes) if any(word in text for word in WORDS)]
     assert len(found) > 500
     assert {name: words for name, words in found.items() if words} == {}
 
 
 def test_each_exception_is_one() -> None:
     for name in EXCEPTIONS:
-        tree = ast.parse((ROOT / name).read_text(encoding="utf-8"))
-        assert set(starts(tree)) - HARMLESS, name
+        nodes = nodes_of((ROOT / name).read_text(encoding="utf-8"))
+        assert set(starts(nodes)) - HARMLESS, name
 
 
 @pytest.mark.parametrize(
@@ -139,12 +140,12 @@ def test_each_exception_is_one() -> None:
     ],
 )
 def test_the_test_sees_what_starts_a_process(source: str, found: list[str]) -> None:
-    assert list(starts(ast.parse(source))) == found
+    assert list(starts(nodes_of(source))) == found
 
 
 def test_the_test_sees_commands_that_take_the_working_directory_in() -> None:
-    tree = ast.parse("[python, '-m', 'pip']; [python, '-I', '-m', 'pip']; [sys.executable, '-m', 'pip']")
-    assert list(commands(tree)) == ["[python, '-m', 'pip']"]
+    nodes = nodes_of("[python, '-m', 'pip']; [python, '-I', '-m', 'pip']; [sys.executable, '-m', 'pip']")
+    assert list(commands(nodes)) == ["[python, '-m', 'pip']"]
 
 
 PATH_OF_MODULES = "import json, sys; print(json.dumps(sys.path))"
