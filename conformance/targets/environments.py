@@ -9,6 +9,7 @@ from pathlib import Path
 
 import platformdirs
 
+from epcheck.conformance.lab.packages import wheels
 from epcheck.conformance.start_process import run_process
 from epcheck.generators.error import EpcheckError
 
@@ -32,11 +33,23 @@ def ensure(package: str, version: str) -> Path:
     complete = home / "complete"
     if complete.is_file():
         return python
-    _run(f"{package} {version}", [sys.executable, "-m", "venv", "--clear", str(home)])
-    _run(f"{package} {version}", [str(python), "-I", "-m", "pip", "install", "-q", "--disable-pip-version-check",
-                                  f"{package}=={version}", *_numpy_for(version)])  # fmt: skip
+    _run(f"{package} {version}", make_command(home))
+    _run(f"{package} {version}", install_command(python, f"{package}=={version}", *_numpy_for(version)))
     complete.touch()
     return python
+
+
+def make_command(home: Path) -> list[str]:
+    """What makes a new virtual environment. It has no pip: to install one takes longer than all else."""
+    return [sys.executable, "-m", "venv", "--clear", "--without-pip", str(home)]
+
+
+def install_command(python: Path, *requirements: str) -> list[str]:
+    """What installs packages for that interpreter: this Python's pip. Raises RuntimeInstallError where it has none."""
+    pip = wheels.pip()
+    if pip is None:
+        raise RuntimeInstallError(str(wheels.missing()))
+    return [*pip, "--python", str(python), "install", "-q", "--disable-pip-version-check", *requirements]
 
 
 def installed(package: str) -> tuple[str, ...]:

@@ -113,12 +113,11 @@ def create(
 
     (folder / COMPLETE).unlink(missing_ok=True)
     say("environment", 1, "making a virtual environment")
-    _run(name, [sys.executable, "-m", "venv", "--clear", str(folder)])
+    _run(name, environments.make_command(folder))
     say("packages", 2, f"installing {', '.join(recipe.packages)}")
     release = name.partition("@")[2]
     requirements = [*recipe.packages[:-1], f"{recipe.packages[-1]}=={release}" if release else recipe.packages[-1]]
-    pip = [str(wanted.python), "-I", "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-    _run(name, [*pip, "numpy", *requirements])
+    _run(name, environments.install_command(wanted.python, "numpy", *requirements))
     driver = ""
     if with_driver:
         driver = swiftshader.install(
