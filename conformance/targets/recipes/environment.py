@@ -118,6 +118,7 @@ def create(
     release = name.partition("@")[2]
     requirements = [*recipe.packages[:-1], f"{recipe.packages[-1]}=={release}" if release else recipe.packages[-1]]
     _run(name, environments.install_command(wanted.python, "numpy", *requirements))
+    environments.compile_imports(wanted.python)
     driver = ""
     if with_driver:
         driver = swiftshader.install(
