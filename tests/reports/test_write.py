@@ -155,4 +155,5 @@ def test_of_a_record_little_stays_in_memory(tmp_path: Path) -> None:
             gc.unfreeze()
 
     peak_bytes(10)  # imports and templates
-    assert (peak_bytes(8100) - peak_bytes(5100)) / 3000 < 600  # its line has 1,650; the page's index has every id
+    # Its line has 1,650; the page's index has every id. From a number to its double, each table grows as often.
+    assert (peak_bytes(4200) - peak_bytes(2100)) / 2100 < 600
