@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from epcheck.conformance.records import record, terms
 from epcheck.generators import registry, suite
+from epcheck.generators.case import Case
 from epcheck.generators.claims import Claims, Key, why_unreachable
 from epcheck.generators.node import qualified_name
 from epcheck.generators.operator import Operator
@@ -117,13 +119,22 @@ def _triple(key: Key, dtype: str, statuses: Mapping[str, int] | None) -> Triple:
     return Triple(key, dtype, state, statuses=statuses)
 
 
+@lru_cache(1)
+def _list_by_version(operator: Operator[Any]) -> Mapping[int, list[Case]]:
+    """The operator's own cases of each version, kept until another operator is asked for."""
+    found: dict[int, list[Case]] = {}
+    for case in operator.cases():
+        found.setdefault(case.since_version, []).append(case)
+    return found
+
+
 def _dtypes_of_cases(operator: Operator[Any], key: Key, claimed: set[str]) -> frozenset[str]:
     """The dtypes that the operator's cases of a version bind, looked for until all that can be reached are found.
 
     Models are built, first one for each label of dtypes, since only they tell all constraints.
     """
     reachable = {dtype for dtype in claimed if not why_unreachable(key, dtype)}
-    cases = [case for case in operator.cases() if case.since_version == key[2]]
+    cases = _list_by_version(operator).get(key[2], [])
     found: set[str] = set()
     for case in (*{case.dtype: case for case in cases}.values(), *cases):
         if found >= reachable:
