@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import parallel
@@ -18,6 +19,8 @@ from programs import checked_run
 from epcheck.conformance import lab
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import Target
+from epcheck.generators import suite
+from epcheck.generators.case import Case
 
 ROOT = Path(__file__).parents[1]
 
@@ -53,6 +56,20 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Tests keep nothing in the user's cache, and find nothing there."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("EPCHECK_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def listed_once() -> Iterator[None]:
+    """Each operator's cases are listed once in a process that tests, not by each test that needs all: 2 s each time."""
+
+    @cache
+    def list_operator_cases(key: str) -> tuple[Case, ...]:
+        return tuple(list_each_time(key))
+
+    list_each_time = suite._list_operator_cases
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(suite, "_list_operator_cases", list_operator_cases)
         yield
 
 
