@@ -202,7 +202,8 @@ def _of_relations(parameters: Mapping[str, Any], inputs: Sequence[Value]) -> Ite
         numbers = [values] if isinstance(values, int) else values
         if not isinstance(numbers, list | tuple) or not all(isinstance(item, int) for item in numbers):
             continue
-        if axis is not None and len(numbers) == 1 and name.lower() not in ("axis", "axes"):
+        is_input = any(value.name == name for value in inputs)
+        if axis is not None and len(numbers) == 1 and is_input and name != "axes":
             yield f"{name} = the size of the axis", numbers[0] == first[axis]
             yield f"{name} > the size of the axis", numbers[0] > first[axis]
         yield f"number of values of {name} < rank of {FIRST}", len(numbers) < len(first)
