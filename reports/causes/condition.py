@@ -80,17 +80,25 @@ class Condition:
         return " and ".join(map(str, self.terms)) or "always"
 
 
+_BEGINNINGS = {
+    "a value of ": "no value of ", "a size of ": "no size of ", "a pad ": "no pad ", "beside ": "not beside ",
+    "any input contains": "no input contains", "any input is": "no input is", "any input has": "no input has",
+}  # fmt: skip
+_VERBS = {
+    " is ": " is not ", " are ": " are not ", " contains ": " does not contain ", " has ": " does not have ",
+    " have ": " do not have ", " ascend": " do not ascend",
+}  # fmt: skip
+"""How facts that are true or false begin, and the verbs of others -> the same where they do not hold."""
+
+
 def _negate(fact: str) -> str:
     """The phrase for a fact that does not hold."""
-    for begin, other in (("a value of ", "no value of "), ("a size of ", "no size of "), ("beside ", "not beside "),
-                         ("any input contains", "no input contains"), ("any input is", "no input is"),
-                         ("any input has", "no input has")):  # fmt: skip
+    for begin, other in _BEGINNINGS.items():
         if fact.startswith(begin):
             return other + fact.removeprefix(begin)
     if fact.endswith(" is absent"):
         return fact.removesuffix("absent") + "present"
-    for verb, other in ((" is ", " is not "), (" are ", " are not "), (" contains ", " does not contain "),
-                        (" has ", " does not have ")):  # fmt: skip
+    for verb, other in _VERBS.items():
         if verb in fact:
             return fact.replace(verb, other, 1)
     return f"not: {fact}"

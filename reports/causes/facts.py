@@ -161,6 +161,8 @@ def _of_parameter(name: str, values: Any) -> Iterator[tuple[str, Fact]]:
     """Facts of an attribute in effect, or of the values of a small integer input."""
     if isinstance(values, str | int | float):
         yield name, values
+        if name == "equation":
+            yield from _of_equation(str(values))
         return
     if not isinstance(values, Sequence) or not all(isinstance(item, int | float | str) for item in values):
         return
@@ -185,6 +187,14 @@ def _of_parameter(name: str, values: Any) -> Iterator[tuple[str, Fact]]:
         half = len(numbers) // 2
         if name == "pads" and len(numbers) % 2 == 0:
             yield "pads differ at begin and end", numbers[:half] != numbers[half:]
+
+
+def _of_equation(equation: str) -> Iterator[tuple[str, Fact]]:
+    """Facts of the operands and the result that Einsum's equation names."""
+    operands, arrow, _ = equation.replace(" ", "").replace("...", "").partition("->")
+    yield "equation has an arrow", bool(arrow)
+    yield "equation has an ellipsis", "..." in equation
+    yield "an operand of equation has a label twice", any(len(set(one)) < len(one) for one in operands.split(","))
 
 
 def _of_relations(parameters: Mapping[str, Any], inputs: Sequence[Value]) -> Iterator[tuple[str, Fact]]:
@@ -344,6 +354,8 @@ def _of_all_data(case: CaseFacts, axis: int | None) -> Iterator[tuple[str, Fact]
         yield f"{ANY} contains an infinity", True
     inputs = [value for value in case.values if value.where != "output"]
     outputs = [value for value in case.values if value.where == "output"]
+    if len(inputs) > 1:
+        yield "the first two inputs have one dtype", inputs[0].dtype == inputs[1].dtype
     if inputs and outputs and _exceeds(_words(inputs[0]), outputs[0].dtype):
         yield f"a value of {FIRST} exceeds the dtype of {RESULT}", True
     for value in case.values:

@@ -8,6 +8,7 @@ from stored_records import a_refused_qlinearconv, a_run, a_slice, a_wrong_slice,
 from epcheck.conformance.records.case_facts import Value
 from epcheck.conformance.records.record import Direct, Expected, Record
 from epcheck.reports.causes.cause import Cause
+from epcheck.reports.causes.condition import Term
 from epcheck.reports.causes.facts import FactReader, describe_case
 from epcheck.reports.causes.symptom import describe_remark, symptom_of
 from epcheck.reports.runs.summary import summarize
@@ -267,3 +268,63 @@ def test_facts_that_cases_share_are_those_of_each() -> None:
     packed = [reader.read(case) for case in cases]
     for case, parts in zip(cases, packed, strict=True):
         assert dict(reader.facts[number] for number in reader.expand(parts)) == describe_case(case)
+
+
+def test_two_faults_that_fail_alike_are_two_causes_where_neither_holds_for_most_cases() -> None:
+    records = [
+        with_steps(s, n, dtype, is_wrong=(s < 0) == (dtype == "int8"))
+        for s in (-3, -2, -1, 1, 2, 3) for n in range(3, 9) for dtype in ("float16", "float32", "int8")
+    ]  # fmt: skip
+    assert {cause.condition: cause.cases for cause in causes(*records)} == {
+        "a value of steps < 0 and dtype = int8": 18, "kind of dtype = float and no value of steps < 0": 36,
+    }  # fmt: skip
+
+
+def test_operators_whose_wrong_elements_contradict_each_other_have_causes_of_their_own() -> None:
+    shapes = [(a, b) for a in (0, 1, 2, 3, 5) for b in (0, 2, 3, 4)]
+    ends = {"Relu": "exit code 139", "Gather": "exit code 134"}
+    records = [
+        ended(name, shape, f"the worker process ended: {text}", is_wrong=0 in shape)
+        for name, text in ends.items() for shape in shapes
+    ]  # fmt: skip
+    assert {(cause.operators, cause.condition) for cause in causes(*records)} == {
+        (("Relu",), "a size of any input = 0"), (("Gather",), "a size of any input = 0"),
+    }  # fmt: skip
+
+
+def test_facts_of_an_equation_of_dtypes_and_of_a_range() -> None:
+    case = a_slice(attributes={"equation": "ii, ...j"}).case
+    case = dataclasses.replace(
+        case,
+        values=(
+            Value("a", "float32", (2, 2), "input", data=("negative", "2^7", "fraction")),
+            Value("b", "float16", (3,), "input", data=("zero",)),
+            Value("c", "int8", (3,), "output"),
+        ),
+    )
+    facts = describe_case(case)
+    assert (facts["equation has an arrow"], facts["equation has an ellipsis"]) == (False, True)
+    assert facts["an operand of equation has a label twice"] is True
+    assert facts["the first two inputs have one dtype"] is False
+    assert facts["a value of the first input exceeds the dtype of the first output"] is True
+    assert (facts["a contains a fraction"], facts["b contains zeros only"]) == (True, True)
+
+
+def test_whether_an_input_is_absent_is_not_known_of_a_node_in_a_graph() -> None:
+    absent, present = Term("max is absent", "=", True), Term("max is absent", "=", False)
+    alone = describe_case(a_slice().case)
+    among = describe_case(dataclasses.replace(a_slice().case, beside=("Conv",)))
+    assert [(term.holds(alone), term.holds(among)) for term in (absent, present)] == [(True, False), (False, False)]
+
+
+@pytest.mark.parametrize(
+    ("fact", "words"),
+    [
+        ("a value of steps < 0", "no value of steps < 0"), ("B is absent", "B is present"),
+        ("the outputs have one shape", "the outputs do not have one shape"),
+        ("the values of axes ascend", "the values of axes do not ascend"),
+        ("a pad ≥ the kernel", "no pad ≥ the kernel"),
+    ],
+)  # fmt: skip
+def test_a_fact_that_does_not_hold_has_words_of_its_own(fact: str, words: str) -> None:
+    assert str(Term(fact, "=", value=False)) == words
