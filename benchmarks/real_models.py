@@ -171,7 +171,7 @@ TIMES, MORE_S = 3.0, 5.0
 
 def plain_s(path: Path, target: str) -> float:
     """Seconds of two plain sessions: of the target, and of the baseline that a validation has."""
-    tried = [trial.inputs for trial in trials(feedable.adapted(model_file.parse(path))[0], Feeding())]
+    tried = [trial.inputs for trial in trials(feedable.add_casts(model_file.parse(path))[0], Feeding())]
     asked = evaluators.choose(target, None, None)
     started = time.monotonic()
     for each in filter(None, (asked.candidate, asked.baseline)):

@@ -72,7 +72,7 @@ def wrong(place: Place, subject: Subject) -> dict[str, Any]:
 
 def shows(subject: Subject, got: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
     """Whether an output is beyond its threshold."""
-    inferred = values.inferred(subject.model, {n: v.shape for n, v in subject.feeds.items() if hasattr(v, "shape")})
+    inferred = values.infer_types(subject.model, {n: v.shape for n, v in subject.feeds.items() if hasattr(v, "shape")})
     allowed = thresholds.of_outputs(inferred)
     return any(_is_beyond(allowed[name], got[name], right[name]) for name in right)
 

@@ -22,13 +22,16 @@ FORBIDDEN = {
     "given", "one", "said", "told",
     # Bare participles: a function is a verb with its object (`round_output`), a property a noun.
     "_activated", "_added", "_admitted", "_aligned", "_attended", "_biased", "_blamed", "_bounded", "_centred",
-    "_clipped", "_contracted", "_convolved", "_cropped", "_divided", "_enumerated", "_evaluated", "_extrapolated",
-    "_filtered", "_fitted", "_flushed", "_folded", "_fused", "_grouped", "_indexed", "_interpolated", "_judged",
-    "_masked", "_normalised", "_padded", "_parsed", "_passed_on", "_permuted", "_quantised", "_reduced", "_reflected",
-    "_replaced", "_rescaled", "_reshaped", "_resized", "_sampled", "_scanned", "_scattered", "_shuffled", "_squared",
-    "_strided", "_summed", "_trained", "_trimmed", "_turned", "_unmoved", "_widened", "accumulated", "built_of",
-    "concatenated", "consumed", "costly", "flagged", "mapped", "passed_on", "refreshed", "reshaped", "rotated",
-    "scattered", "shown_by", "spread_of", "squeezed", "thinned", "tied", "transformed", "uncalled", "unsqueezed",
+    "_clipped", "_computed", "_contracted", "_convolved", "_cropped", "_divided", "_enumerated", "_evaluated",
+    "_extrapolated", "_filtered", "_fitted", "_fixed", "_flushed", "_folded", "_fused", "_generated", "_grouped",
+    "_indexed", "_interpolated", "_judged", "_laid_out", "_masked", "_normalised", "_normalized", "_overruled",
+    "_padded", "_parsed", "_passed_on", "_permuted", "_quantised", "_quantized", "_reduced", "_reflected", "_replaced",
+    "_rescaled", "_reshaped", "_resized", "_sampled", "_scanned", "_scattered", "_shuffled", "_squared", "_stacked",
+    "_strided", "_summed", "_trained", "_transformed", "_trimmed", "_turned", "_unmoved", "_unrounded", "_widened",
+    "accumulated", "adapted", "built_of", "concatenated", "consumed", "costly", "deduplicated", "disconnected",
+    "distrusted", "extended", "flagged", "inlined_file", "mapped", "paired", "passed_on", "received_by", "refreshed",
+    "reshaped", "rotated", "scattered", "shown_by", "spread_of", "squeezed", "thinned", "tied", "transformed",
+    "uncalled", "unsqueezed",
     # Words of a private dialect, and the field's words for them.
     "Answered",  # RunResult, PlacementAnswer
     "Ask", "asker", "askers",  # Runner, make_runner

@@ -97,7 +97,7 @@ def _reduce(request: _Request, _say: Callable[[str], None] = SILENT.say) -> Redu
     path = options.model
     parsed = model_file.parse(path)
     size = model_file.bytes_of(parsed, path)
-    model, _ = feedable.adapted(parsed)
+    model, _ = feedable.add_casts(parsed)
     if asked.baseline is None:
         raise ReduceError("a baseline is required; name one with --baseline")
     inputs = _inputs(options, model)

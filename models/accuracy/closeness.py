@@ -37,7 +37,7 @@ def distance(expected: Feed, got: Feed) -> float:
     """The distance of `got` from `expected`: 0 for equal values, inf for values that cannot be compared. For sequences
     it is the largest distance of two of their tensors."""
     if not isinstance(expected, np.ndarray) or not isinstance(got, np.ndarray):
-        pairs = paired(expected, got)
+        pairs = pair_tensors(expected, got)
         return math.inf if pairs is None else max((distance(*pair) for pair in pairs), default=0.0)
     if expected.shape != got.shape or expected.dtype != got.dtype:
         return math.inf
@@ -75,7 +75,7 @@ def within(name: str, value: Array, tolerance: float, scale: float | None = None
     return Output(name, value, Ulp(0.0, (statement(f"{tolerance:.3g} of the element, or of a small one"),), allowed))
 
 
-def paired(first: Feed, second: Feed) -> list[tuple[Array, Array]] | None:
+def pair_tensors(first: Feed, second: Feed) -> list[tuple[Array, Array]] | None:
     """The tensors of two values in pairs; None for a tensor and a sequence, and for sequences of different lengths."""
     pairs = tensors(first), tensors(second)
     is_alike = isinstance(first, np.ndarray) == isinstance(second, np.ndarray) and len(pairs[0]) == len(pairs[1])

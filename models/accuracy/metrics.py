@@ -59,10 +59,10 @@ def worst(found: Sequence[Metrics]) -> Metrics:
 def measure(got: Array, reference: Array) -> Metrics:
     """The metrics of two tensors of the same shape; NaN equals NaN. The ULP are those of `got`'s dtype."""
     with np.errstate(all="ignore"):
-        return _measured(got, reference)
+        return _measure_array(got, reference)
 
 
-def _measured(got: Array, reference: Array) -> Metrics:
+def _measure_array(got: Array, reference: Array) -> Metrics:
     exact = np.asarray(reference)
     a, b = got.astype(np.float64), exact.astype(np.float64)
     same = (a == b) | (np.isnan(a) & np.isnan(b))

@@ -215,7 +215,7 @@ def _terms(node: onnx.NodeProto, types: Mapping[str, Type]) -> int:
     if node.op_type in ("LSTM", "GRU", "RNN") and len(node.input) > 2:
         return ((shapes[0] or (1,))[0] or 1) * ((shapes[2] or (1,))[-1] or 1)
     if node.op_type in ("DFT", "STFT"):
-        return _transformed(node, shapes, types)
+        return _count_fourier_terms(node, shapes, types)
     if node.op_type in PRODUCTS:
         made = [types.get(name, UNKNOWN).shape for name in node.output]
         operations = flops.of(node, shapes, made)
@@ -223,7 +223,7 @@ def _terms(node: onnx.NodeProto, types: Mapping[str, Type]) -> int:
     return 1
 
 
-def _transformed(node: onnx.NodeProto, shapes: list[Shape], types: Mapping[str, Type]) -> int:
+def _count_fourier_terms(node: onnx.NodeProto, shapes: list[Shape], types: Mapping[str, Type]) -> int:
     """The terms of a Fourier transform, where each element is a sum over the frame: of the window's length, or of the
     largest size of the signal [batch, samples ..., 1 or 2]; from its result [..., n // 2 + 1, 2] where a size is not
     known."""

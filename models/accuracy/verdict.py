@@ -114,14 +114,14 @@ def judge(
         if rounded:
             second = _with_sensitivity(second, got, truth, [values[name] for values in rounded if name in values])
         if first is not None:
-            yield first if first.right or second.wrong else _overruled(first, second)
+            yield first if first.right or second.wrong else _overrule_verdict(first, second)
         yield second
 
 
 def _with_sensitivity(verdict: Verdict, got: Array, truth: Array, rounded: Sequence[Feed]) -> Verdict:
     """A verdict with what random rounding does to the output, which extends the threshold where it is not right."""
     found = [
-        measure(value.astype(got.dtype), _rounded(truth, got.dtype))
+        measure(value.astype(got.dtype), _overflow_truth(truth, got.dtype))
         for value in rounded
         if isinstance(value, np.ndarray) and value.shape == truth.shape
     ]
@@ -137,12 +137,12 @@ def _with_sensitivity(verdict: Verdict, got: Array, truth: Array, rounded: Seque
         is_sensitive = sensitivity.nonfinite > 0
         return replace(verdict, undecided=True, why=f"{verdict.why}; rounding alone also makes them so") if (
             is_sensitive) else verdict  # fmt: skip
-    right, why = _within(metrics, got.dtype.name, extended(threshold, sensitivity))
+    right, why = _within(metrics, got.dtype.name, extend_threshold(threshold, sensitivity))
     if right:
         return replace(
             verdict, right=True, undecided=False, why=f"{why}, which the model's sensitivity extends: {changes}"
         )
-    if _within(metrics, got.dtype.name, extended(threshold, sensitivity, math.inf))[0]:
+    if _within(metrics, got.dtype.name, extend_threshold(threshold, sensitivity, math.inf))[0]:
         return replace(
             verdict, undecided=True, why=f"{verdict.why}; the model is too sensitive on these feeds: {changes}"
         )
@@ -163,7 +163,7 @@ def _value_of(name: str, known: Mapping[str, Threshold]) -> str:
     return name if name in known else re.split(r"\[\d+\]|\.(?:keys|values)$", name)[0]
 
 
-def _overruled(verdict: Verdict, by: Verdict) -> Verdict:
+def _overrule_verdict(verdict: Verdict, by: Verdict) -> Verdict:
     """A verdict against the baseline, where that against the truth is better."""
     says = "the candidate agrees with the truth" if by.right else "both are far from the truth"
     return replace(verdict, right=by.right, undecided=by.undecided, why=f"{verdict.why}; but {says}")
@@ -187,10 +187,10 @@ def _against(
         return verdict(None, WRONG, f"it is {got.dtype}; the {against} has {reference.dtype}")
     if baseline is not None and got.dtype != baseline.dtype:  # the oracle has no dtype to hold against it
         return verdict(None, WRONG, f"it is {got.dtype}; the baseline has {baseline.dtype}")
-    metrics = measure(got, _rounded(reference, got.dtype) if widened else reference)
+    metrics = measure(got, _overflow_truth(reference, got.dtype) if widened else reference)
     other = None
     if baseline is not None and baseline.shape == reference.shape:
-        other = measure(baseline, _rounded(reference, got.dtype) if widened else reference)
+        other = measure(baseline, _overflow_truth(reference, got.dtype) if widened else reference)
     right, why = _within(metrics, got.dtype.name, threshold)
     if right or other is None:
         return verdict(metrics, RIGHT if right else WRONG, why, other)
@@ -200,7 +200,7 @@ def _against(
 RIGHT, WRONG, UNDECIDED = "right", "wrong", "undecided"
 
 
-def _rounded(truth: Array, dtype: np.dtype[Any]) -> Array:
+def _overflow_truth(truth: Array, dtype: np.dtype[Any]) -> Array:
     """The truth in float64, infinite where the dtype cannot hold it."""
     with np.errstate(over="ignore"):
         narrow = truth.astype(dtype).astype(np.float64)
@@ -209,7 +209,7 @@ def _rounded(truth: Array, dtype: np.dtype[Any]) -> Array:
 
 def _beside(metrics: Metrics, other: Metrics, dtype: str, threshold: Threshold) -> tuple[str, str]:
     """The verdict on an output beyond the threshold, beside the baseline's distance from the truth."""
-    unlimited, most = extended(threshold, other, math.inf), extended(threshold, other)
+    unlimited, most = extend_threshold(threshold, other, math.inf), extend_threshold(threshold, other)
     right, why = _within(metrics, dtype, most)
     if right:
         return RIGHT, f"{why}, which the baseline's own distance from the truth extends"
@@ -220,7 +220,7 @@ def _beside(metrics: Metrics, other: Metrics, dtype: str, threshold: Threshold) 
     return WRONG, why
 
 
-def extended(threshold: Threshold, other: Metrics, ceiling: float = CEILING) -> Threshold:
+def extend_threshold(threshold: Threshold, other: Metrics, ceiling: float = CEILING) -> Threshold:
     """The threshold extended to AS_GOOD times another distance from the truth, the baseline's or that of random
     rounding, up to a ceiling: CEILING or infinity. What the user chose, and exact values, are not extended."""
     if threshold.chosen:

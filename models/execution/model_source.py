@@ -39,7 +39,7 @@ def of_path(path: Path, embedded: bool = False) -> ModelSource:
     takes it. Raises ModelFileError."""
     stat = _stat(path)
     source = _of_path(path.absolute(), stat.st_mtime_ns, stat.st_size)
-    return _embedded(source) if embedded else source
+    return _embed_data(source) if embedded else source
 
 
 def of_model(model: onnx.ModelProto, folder: Path | None, embedded: bool = False) -> ModelSource:
@@ -79,7 +79,7 @@ def _of_path(path: Path, _modified_ns: int, size: int) -> ModelSource:
 
 
 @lru_cache(maxsize=1)
-def _embedded(source: ModelSource) -> ModelSource:
+def _embed_data(source: ModelSource) -> ModelSource:
     """The same model as bytes with its external data in them."""
     assert source.path is not None
     model = model_file.load(source.path)

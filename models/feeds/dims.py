@@ -73,7 +73,7 @@ def resolve(model: onnx.ModelProto, dims: Mapping[str, int]) -> dict[str, int]:
     known = {**free, **dims}
     for name in _defaults(model):
         if name not in known:
-            known[name] = _computed(name, known)
+            known[name] = _compute_size(name, known)
             if known[name] < 0:
                 raise DimsError(f"dimension '{name}' would have the size {known[name]}")
     return known
@@ -170,7 +170,7 @@ def _is_total(name: str, names: Mapping[str, int]) -> bool:
     return rest != name and rest in names and f"past_{rest}" in names
 
 
-def _computed(name: str, known: Mapping[str, int]) -> int:
+def _compute_size(name: str, known: Mapping[str, int]) -> int:
     if expression := _expression(name):
         return _evaluate(expression, known)
     rest = name.removeprefix("total_")

@@ -75,7 +75,7 @@ def generate(
         if not tensor.HasField("shape"):
             shapes[name] = shapeless.shape_of(name, list(uses.of(name)), constants.shapes(model))
     _check_size(model, shapes, max_bytes)
-    inferred = skeleton.inferred(skeleton.without_weights(model, shapes))
+    inferred = skeleton.infer_shapes(skeleton.without_weights(model, shapes))
     sound = audio.inputs_of_sound(model, inputs)
     known = Known({**constants.shapes(model), **inferred}, constants.arrays(model), sound, dict(shapes))
     made: dict[str, Feed] = {}
@@ -86,7 +86,7 @@ def generate(
         dtype = _dtype(value)
         role = roles.of_input(value.name, dtype, shapes[value.name], list(uses.of(value.name)), known)
         rng = random_source(f"feeds/{seed}/{value.name}")
-        draw = partial(_drawn, role, shapes[value.name], dtype, rng, history)
+        draw = partial(_draw_values, role, shapes[value.name], dtype, rng, history)
         made[value.name] = _value(value.type, seed, draw)
     return made
 
@@ -136,7 +136,9 @@ def _value(kind: onnx.TypeProto, seed: int, draw: Callable[[], Array]) -> Feed:
     return draw()
 
 
-def _drawn(role: Role, shape: Shape, dtype: np.dtype[Any] | None, rng: np.random.Generator, history: int) -> Array:
+def _draw_values(
+    role: Role, shape: Shape, dtype: np.dtype[Any] | None, rng: np.random.Generator, history: int
+) -> Array:
     sizes = tuple(size or 0 for size in shape)
     if dtype is None:
         words = np.array((*role.known, *OTHER_WORDS) if isinstance(role, Words) else OTHER_WORDS)

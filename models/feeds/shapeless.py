@@ -94,7 +94,7 @@ def _recurrent(use: Use, constants: Shapes) -> Sizes | None:
     return (ROWS, 1, weights[2]) if len(weights) == 3 else None
 
 
-def _normalized(use: Use, constants: Shapes) -> Sizes | None:
+def _layer_normalization(use: Use, constants: Shapes) -> Sizes | None:
     scale = constants.get(use.input(1))
     return (1, ROWS, *scale) if scale else None
 
@@ -119,6 +119,6 @@ _RULES: Mapping[tuple[str, int], Rule] = {
     ("LSTM", 0): _recurrent,
     ("GRU", 0): _recurrent,
     ("RNN", 0): _recurrent,
-    ("LayerNormalization", 0): _normalized,
+    ("LayerNormalization", 0): _layer_normalization,
 }
 """(operator, index of its input) -> the rule for an input there."""

@@ -71,14 +71,14 @@ def trials(model: onnx.ModelProto, feeding: Feeding) -> Iterator[Trial]:
     batch = [name for name in dimensions.of_batch(model) if name not in feeding.dims]
     for sizes in feeds.combinations(model, feeding.dims):
         for index, seed in enumerate(feeding.seeds):
-            single = _generated(model, seed, sizes)
+            single = _generate_trial(model, seed, sizes)
             if index and batch:
-                yield replace(_generated(model, seed, {**sizes, **dict.fromkeys(batch, BATCH)}), instead=single)
+                yield replace(_generate_trial(model, seed, {**sizes, **dict.fromkeys(batch, BATCH)}), instead=single)
             else:
                 yield single
 
 
-def _generated(model: onnx.ModelProto, seed: int, sizes: Mapping[str, int]) -> Trial:
+def _generate_trial(model: onnx.ModelProto, seed: int, sizes: Mapping[str, int]) -> Trial:
     assigned = [f"{name}={size}" for name, size in sizes.items()]
     arguments = ("--seed", str(seed), *(word for text in assigned for word in ("--dim", text)))
     return Trial(", ".join((f"seed {seed}", *assigned)), feeds.generate(model, seed, sizes), arguments, True)

@@ -27,7 +27,7 @@ def is_feedable(kind: onnx.TypeProto) -> bool:
     return kind.tensor_type.elem_type not in FED_AS
 
 
-def adapted(model: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[str, str]]:
+def add_casts(model: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[str, str]]:
     """The model with a Cast behind each input and before each output of these types, and old name -> new name of those
     inputs and outputs; the model itself where there are none. Values within the graph keep their names."""
     weights = {tensor.name for tensor in model.graph.initializer}

@@ -42,10 +42,10 @@ def of(node: onnx.NodeProto, inputs: Sequence[Shape], outputs: Sequence[Shape]) 
 
 def _size(shape: Shape) -> int:
     """Raises TypeError where it is not known."""
-    return math.prod(_known(shape))
+    return math.prod(_require_sizes(shape))
 
 
-def _known(shape: Shape) -> tuple[int, ...]:
+def _require_sizes(shape: Shape) -> tuple[int, ...]:
     if shape is None or None in shape:
         raise TypeError("a size is not known")
     return tuple(size for size in shape if size is not None)
@@ -57,16 +57,16 @@ def _attribute(node: onnx.NodeProto, name: str, otherwise: int) -> int:
 
 
 def _matmul(_node: onnx.NodeProto, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> float:
-    return 2.0 * _size(outputs[0]) * _known(inputs[0])[-1]
+    return 2.0 * _size(outputs[0]) * _require_sizes(inputs[0])[-1]
 
 
 def _gemm(node: onnx.NodeProto, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> float:
-    inner = _known(inputs[0])[0 if _attribute(node, "transA", 0) else 1]
+    inner = _require_sizes(inputs[0])[0 if _attribute(node, "transA", 0) else 1]
     return 2.0 * _size(outputs[0]) * inner
 
 
 def _conv(_node: onnx.NodeProto, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> float:
-    return 2.0 * _size(outputs[0]) * math.prod(_known(inputs[1])[1:])
+    return 2.0 * _size(outputs[0]) * math.prod(_require_sizes(inputs[1])[1:])
 
 
 def _qlinear_conv(node: onnx.NodeProto, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> float:
@@ -74,11 +74,11 @@ def _qlinear_conv(node: onnx.NodeProto, inputs: Sequence[Shape], outputs: Sequen
 
 
 def _conv_transpose(_node: onnx.NodeProto, inputs: Sequence[Shape], _outputs: Sequence[Shape]) -> float:
-    return 2.0 * _size(inputs[0]) * math.prod(_known(inputs[1])[1:])
+    return 2.0 * _size(inputs[0]) * math.prod(_require_sizes(inputs[1])[1:])
 
 
 def _recurrent(_node: onnx.NodeProto, inputs: Sequence[Shape], _outputs: Sequence[Shape]) -> float:
-    steps = math.prod(_known(inputs[0])[:2])
+    steps = math.prod(_require_sizes(inputs[0])[:2])
     return 2.0 * steps * (_size(inputs[1]) + _size(inputs[2]))
 
 
@@ -89,7 +89,7 @@ def _pool(node: onnx.NodeProto, _inputs: Sequence[Shape], outputs: Sequence[Shap
 
 def _attention(_node: onnx.NodeProto, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> float:
     """Scores and their product with the values: 4 · queries · keys · width for each batch entry."""
-    keys = _known(inputs[1])[-2]
+    keys = _require_sizes(inputs[1])[-2]
     return 4.0 * _size(outputs[0]) * keys
 
 
@@ -99,7 +99,7 @@ def _einsum(node: onnx.NodeProto, inputs: Sequence[Shape], _outputs: Sequence[Sh
     terms = equation.partition("->")[0].replace(" ", "").split(",")
     sizes: dict[str, int] = {}
     for term, shape in zip(terms, inputs, strict=True):
-        sizes |= dict(zip(term.replace("...", ""), _known(shape)[-len(term.replace("...", "")) :], strict=True))
+        sizes |= dict(zip(term.replace("...", ""), _require_sizes(shape)[-len(term.replace("...", "")) :], strict=True))
     return 2.0 * math.prod(sizes.values())
 
 

@@ -18,7 +18,7 @@ class InliningError(EpcheckError, ValueError):
     """The functions of a model cannot be put in place of their calls; the message says why."""
 
 
-def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
+def inline_functions(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model without functions of its own; the model itself where it has none.
 
     onnx's inliner is native code that trusts its input: a call with more inputs than the function has, and two
@@ -33,9 +33,9 @@ def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
         raise InliningError(f"its functions cannot be put in place of their calls: {why}") from None
 
 
-def inlined_file(path: Path, model: onnx.ModelProto) -> onnx.ModelProto:
+def inline_file(path: Path, model: onnx.ModelProto) -> onnx.ModelProto:
     """The same of the model of a file. Raises ModelFileError."""
     try:
-        return inlined(model)
+        return inline_functions(model)
     except InliningError as error:
         raise ModelFileError(f"'{path}' is not a valid ONNX model: {error}") from None

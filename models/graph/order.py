@@ -7,7 +7,7 @@ import onnx
 from epcheck.models.graph.wiring import wire
 
 
-def ordered(model: onnx.ModelProto) -> onnx.ModelProto:
+def order_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
     """A model whose nodes stand behind those that they read from: itself where they do, or where no order would do.
     What need not move stays in its place."""
     wiring = wire(model)

@@ -66,7 +66,7 @@ def _sizes(value: onnx.ValueInfoProto) -> Shape | None:
     return tuple(d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else None for d in tensor.shape.dim)
 
 
-def inferred(skeleton: onnx.ModelProto) -> dict[str, Shape]:
+def infer_shapes(skeleton: onnx.ModelProto) -> dict[str, Shape]:
     """Value name -> sizes, None where they are not known, of every value of the main graph whose rank is known."""
     try:
         graph = shape_inference.infer_shapes(skeleton, data_prop=True).graph

@@ -18,7 +18,7 @@ from onnx import helper, numpy_helper
 from epcheck.generators.array import Array
 from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.values import bodies
-from epcheck.models.graph.wiring import Wiring, captured
+from epcheck.models.graph.wiring import Wiring, find_captured_names
 
 RECEIVED = "received:"
 """Prefix of a value that a node of a disconnected model receives, so that no other node makes it."""
@@ -36,7 +36,7 @@ def with_outputs(wiring: Wiring, names: Iterable[str]) -> onnx.ModelProto:
     model = onnx.ModelProto()
     model.CopyFrom(wiring.model)
     present = set(wiring.outputs)
-    model.graph.output.extend(_typed(wiring, name) for name in dict.fromkeys(names) if name not in present)
+    model.graph.output.extend(_make_value_info(wiring, name) for name in dict.fromkeys(names) if name not in present)
     return model
 
 
@@ -65,7 +65,7 @@ def behind_identities(wiring: Wiring, model: onnx.ModelProto) -> onnx.ModelProto
 def extract(
     wiring: Wiring, nodes: Iterable[int], values: Mapping[str, Feed], outputs: Sequence[str] | None = None
 ) -> onnx.ModelProto:
-    """These nodes as a model whose inputs are the values that they receive from other nodes; see `received` for its
+    """These nodes as a model whose inputs are the values that they receive from other nodes; see `select_feeds` for its
     feeds.
 
     values: that the nodes receive. An input has the type that the model declares, else that of its value. A value that
@@ -74,28 +74,30 @@ def extract(
     """
     chosen = sorted(set(nodes))
     model = _shell(wiring)
-    inside = {name for node in chosen for name in wiring.made_by(node)}
+    inside = {name for node in chosen for name in wiring.list_outputs(node)}
     _add_inputs(wiring, model, chosen, values, inside)
     _add_copies(model.graph.node, (wiring.model.graph.node[node] for node in _with_constants(wiring, chosen)))
     leaving = _leaving(wiring, chosen) if outputs is None else outputs
-    model.graph.output.extend(_typed(wiring, name) for name in leaving)
+    model.graph.output.extend(_make_value_info(wiring, name) for name in leaving)
     _add_what_is_used(wiring, model)
     return model
 
 
-def received(wiring: Wiring, nodes: Iterable[int], values: Mapping[str, Feed]) -> dict[str, Feed]:
+def select_feeds(wiring: Wiring, nodes: Iterable[int], values: Mapping[str, Feed]) -> dict[str, Feed]:
     """The feeds of the model of `extract`: those of `values` that the nodes receive and do not make. Raises
     SubgraphError for a value that is missing."""
     chosen = set(nodes)
-    inside = {name for node in chosen for name in wiring.made_by(node)}
-    names = dict.fromkeys(name for node in sorted(chosen) for name in wiring.received_by(node) if name not in inside)
+    inside = {name for node in chosen for name in wiring.list_outputs(node)}
+    names = dict.fromkeys(
+        name for node in sorted(chosen) for name in wiring.list_received_values(node) if name not in inside
+    )
     missing = [name for name in names if name not in values]
     if missing:
         raise SubgraphError(f"the value '{missing[0]}' is not known")
     return {name: values[name] for name in names if name not in wiring.fixed}
 
 
-def disconnected(
+def disconnect_nodes(
     wiring: Wiring, nodes: Iterable[int], values: Mapping[str, Feed]
 ) -> tuple[onnx.ModelProto, dict[str, Feed]]:
     """A model in which each of these nodes receives its values as inputs and none from another node; and its feeds. One
@@ -104,19 +106,19 @@ def disconnected(
     feeds: dict[str, Feed] = {}
     chosen = sorted(set(nodes))
     _add_copies(model.graph.node, (wiring.model.graph.node[node] for node in _with_constants(wiring, chosen)))
-    own = {name for node in chosen for name in wiring.made_by(node)}
+    own = {name for node in chosen for name in wiring.list_outputs(node)}
     for node in model.graph.node:
         names = [name and (name if name in wiring.constants else RECEIVED + name) for name in node.input]
         node.ClearField("input")
         node.input.extend(names)
-    for name in dict.fromkeys(name for node in chosen for name in wiring.received_by(node)):
+    for name in dict.fromkeys(name for node in chosen for name in wiring.list_received_values(node)):
         value = values[name]
         if name in wiring.fixed and isinstance(value, np.ndarray):
             _add_copies(model.graph.initializer, [numpy_helper.from_array(value, RECEIVED + name)])
         else:
             feeds[RECEIVED + name] = value
-            model.graph.input.append(_typed(wiring, name, values, rename=RECEIVED + name))
-    model.graph.output.extend(_typed(wiring, name) for name in own)
+            model.graph.input.append(_make_value_info(wiring, name, values, rename=RECEIVED + name))
+    model.graph.output.extend(_make_value_info(wiring, name) for name in own)
     _add_what_is_used(wiring, model)
     return model, feeds
 
@@ -132,7 +134,7 @@ def of_body(
     model = _shell(wiring)
     model.graph.CopyFrom(body)
     own = [value.name for value in model.graph.input]
-    outside = [name for name in dict.fromkeys(captured(body)) if name not in own]
+    outside = [name for name in dict.fromkeys(find_captured_names(body)) if name not in own]
     for value in (*model.graph.input, *model.graph.output):
         if value.type.HasField("tensor_type") and not value.type.tensor_type.elem_type:
             value.ClearField("type")
@@ -148,7 +150,7 @@ def of_body(
             _add_copies(model.graph.initializer, [numpy_helper.from_array(value, name)])
         else:
             own.append(name)
-            model.graph.input.append(_typed(wiring, name, values, needed=True))
+            model.graph.input.append(_make_value_info(wiring, name, values, needed=True))
     missing = [name for name in own if name not in values]
     if missing:
         raise SubgraphError(f"the value '{missing[0]}' is not known")
@@ -175,13 +177,13 @@ def _shell(wiring: Wiring) -> onnx.ModelProto:
 def _add_inputs(
     wiring: Wiring, model: onnx.ModelProto, chosen: Sequence[int], values: Mapping[str, Feed], inside: set[str]
 ) -> None:
-    names = dict.fromkeys(name for node in chosen for name in wiring.received_by(node) if name not in inside)
+    names = dict.fromkeys(name for node in chosen for name in wiring.list_received_values(node) if name not in inside)
     for name in names:
         value = values.get(name)
         if name in wiring.fixed and isinstance(value, np.ndarray):
             _add_copies(model.graph.initializer, [numpy_helper.from_array(value, name)])
         else:
-            model.graph.input.append(_typed(wiring, name, values, needed=True))
+            model.graph.input.append(_make_value_info(wiring, name, values, needed=True))
 
 
 def _leaving(wiring: Wiring, chosen: Sequence[int]) -> list[str]:
@@ -191,8 +193,8 @@ def _leaving(wiring: Wiring, chosen: Sequence[int]) -> list[str]:
     own = set(chosen)
     elsewhere = {name for node in range(wiring.nodes) if node not in own for name in wiring.reads[node]}
     elsewhere.update(wiring.outputs)
-    made = [name for node in chosen for name in wiring.made_by(node)]
-    return [name for name in made if name in elsewhere] or list(wiring.made_by(chosen[-1]))
+    made = [name for node in chosen for name in wiring.list_outputs(node)]
+    return [name for name in made if name in elsewhere] or list(wiring.list_outputs(chosen[-1]))
 
 
 def _with_constants(wiring: Wiring, chosen: Sequence[int]) -> list[int]:
@@ -202,7 +204,7 @@ def _with_constants(wiring: Wiring, chosen: Sequence[int]) -> list[int]:
     return sorted(made | set(chosen))
 
 
-def _typed(
+def _make_value_info(
     wiring: Wiring, name: str, values: Mapping[str, Feed] | None = None, needed: bool = False, rename: str = ""
 ) -> onnx.ValueInfoProto:
     """The value with its type. needed: raise SubgraphError without a type; of outputs a runtime infers it."""

@@ -45,7 +45,7 @@ class Type:
 UNKNOWN = Type()
 
 
-def inferred(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]]) -> onnx.ModelProto:
+def infer_types(model: onnx.ModelProto, shapes: Mapping[str, tuple[int, ...]]) -> onnx.ModelProto:
     """The model without its weights, with inferred types, in bodies as well.
 
     shapes: input name -> sizes in place of what the model says.

@@ -17,7 +17,7 @@ from onnx import numpy_helper
 from epcheck.conformance.test_data import model_file
 from epcheck.generators.array import Array
 from epcheck.models.graph.feedable import is_feedable
-from epcheck.models.graph.values import bodies, inferred, of_graph
+from epcheck.models.graph.values import bodies, infer_types, of_graph
 
 
 @dataclass(frozen=True)
@@ -50,13 +50,13 @@ class Wiring:
     @cached_property
     def types(self) -> dict[str, onnx.TypeProto]:
         """Value -> its type as the model declares or ONNX infers it; values without a known type are left out."""
-        graph = inferred(self.model, {}).graph
+        graph = infer_types(self.model, {}).graph
         known = {value.name: value.type for value in (*graph.value_info, *graph.input, *graph.output)}
         return {name: type_ for name, type_ in known.items() if type_.WhichOneof("value")}
 
     def sizes(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int | None]:
         """Value -> its bytes, for inputs of these shapes; None where they are not known."""
-        return {name: type_.bytes for name, type_ in of_graph(inferred(self.model, shapes).graph).items()}
+        return {name: type_.bytes for name, type_ in of_graph(infer_types(self.model, shapes).graph).items()}
 
     def constant(self, name: str, folder: Path | None = None) -> Array | None:
         """The value of a constant. folder: of external data; without it a constant in external data is None."""
@@ -67,11 +67,11 @@ class Wiring:
                 return model_file.array_of(tensor, folder or Path())
         return None
 
-    def made_by(self, node: int) -> tuple[str, ...]:
+    def list_outputs(self, node: int) -> tuple[str, ...]:
         """The outputs of a node, without omitted ones."""
         return tuple(filter(None, self.model.graph.node[node].output))
 
-    def received_by(self, node: int) -> tuple[str, ...]:
+    def list_received_values(self, node: int) -> tuple[str, ...]:
         """The values that a node reads, without constants."""
         return tuple(name for name in self.reads[node] if name not in self.constants)
 
@@ -125,7 +125,7 @@ def wire(model: onnx.ModelProto, fed: Collection[str] = ()) -> Wiring:
     return Wiring(model, inputs, frozenset(constants), frozenset(fixed), tuple(reads), producer, last_read)
 
 
-def captured(graph: onnx.GraphProto) -> Iterator[str]:
+def find_captured_names(graph: onnx.GraphProto) -> Iterator[str]:
     """The names that a body reads from the graphs around it."""
     own = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
     own |= {sparse.values.name for sparse in graph.sparse_initializer}
@@ -138,7 +138,7 @@ def captured(graph: onnx.GraphProto) -> Iterator[str]:
 def _reads(node: onnx.NodeProto) -> Iterator[str]:
     yield from filter(None, node.input)
     for _, body in bodies(node):
-        yield from captured(body)
+        yield from find_captured_names(body)
 
 
 def _of_constant(node: onnx.NodeProto) -> Array | None:

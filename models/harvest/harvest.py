@@ -18,7 +18,7 @@ from epcheck.models.execution.session import ModelSessions
 from epcheck.models.feeds.trials import Feeding, Trial, trials
 from epcheck.models.graph.values import bodies
 from epcheck.models.graph.wiring import wire
-from epcheck.models.harvest.nodes import NotHarvested, deduplicated, harvested, not_harvested, why_not_judged
+from epcheck.models.harvest.nodes import NotHarvested, deduplicate_nodes, harvest_node, not_harvested, why_not_judged
 from epcheck.models.harvest.values import known_values
 from epcheck.models.validation.runnable import RunnableModel, runnable
 
@@ -54,7 +54,7 @@ def harvest_model(path: Path, name: str, feeding: Feeding, sessions: ModelSessio
             else:
                 left_out.setdefault((each.node, each.why), each)
     kept = []
-    unique = deduplicated(found)
+    unique = deduplicate_nodes(found)
     for number, node in enumerate(unique, 1):
         heartbeat.beat()
         say(f"{name}: the oracle looks at node {number} of {len(unique)}")
@@ -82,7 +82,7 @@ def _of_trial(
         yield from _of_trial(model, name, trial.instead, sessions)
         return
     for index, proto in enumerate(model.graph.graph.node):
-        yield harvested(name, wiring, index, known)
+        yield harvest_node(name, wiring, index, known)
         for _, body in bodies(proto):
             yield from _inside(name, body, proto.op_type)
 

@@ -47,7 +47,7 @@ class NotHarvested:
     why: str
 
 
-def harvested(model: str, wiring: Wiring, index: int, known: Known) -> HarvestedNode | NotHarvested:
+def harvest_node(model: str, wiring: Wiring, index: int, known: Known) -> HarvestedNode | NotHarvested:
     """A node of the main graph. model: the name of its file."""
     proto = wiring.model.graph.node[index]
     found = _node(model, wiring, index, known)
@@ -139,7 +139,7 @@ def _dtypes(
     types = {kind: value.dtype for kind, name in kinds if name and (value := known.get(name)) is not None}
     allowed = list(operator.dtypes(definition.since_version))
     if allowed and len(allowed[0]) != len(operator.varied):
-        return _quantized(operator, proto, known, allowed)
+        return _find_quantized_dtypes(operator, proto, known, allowed)
     dtypes = tuple(
         types.get(kind) or first for kind, first in zip(operator.varied, allowed[0], strict=True)
     ) if allowed else ()  # fmt: skip
@@ -148,7 +148,7 @@ def _dtypes(
     return dtypes
 
 
-def _quantized(
+def _find_quantized_dtypes(
     operator: Operator[Any], proto: onnx.NodeProto, known: Known, allowed: list[tuple[str, ...]]
 ) -> tuple[str, ...] | str:
     """Of operators that vary more dtypes than constraints: what is quantised and its result; of QLinearMatMul both
@@ -162,7 +162,7 @@ def _quantized(
     return dtypes
 
 
-def deduplicated(nodes: Iterable[HarvestedNode]) -> list[HarvestedNode]:
+def deduplicate_nodes(nodes: Iterable[HarvestedNode]) -> list[HarvestedNode]:
     """Nodes that compute alike as one, in the order of the first of each."""
     found: dict[str, HarvestedNode] = {}
     for node in nodes:

@@ -9,7 +9,7 @@ import onnx
 
 from epcheck.generators.array import Array
 from epcheck.models.graph.feed import Feed
-from epcheck.models.oracle.node import OracleError, described
+from epcheck.models.oracle.node import OracleError, describe_node
 
 Run = Callable[[onnx.GraphProto, Mapping[str, Feed]], tuple[Feed, ...]]
 """Evaluates a body on its inputs by name; returns its outputs in order."""
@@ -29,13 +29,13 @@ def evaluate(node: onnx.NodeProto, inputs: Sequence[Feed], run: Run) -> tuple[Fe
             return _scan(node, inputs, run)
         case "SequenceMap":
             return _sequence_map(node, inputs, run)
-    raise OracleError(f"{described(node)} has a graph in an attribute, which is not understood")
+    raise OracleError(f"{describe_node(node)} has a graph in an attribute, which is not understood")
 
 
 def _graph(node: onnx.NodeProto, name: str) -> onnx.GraphProto:
     found: onnx.GraphProto | None = next((a.g for a in node.attribute if a.name == name), None)
     if found is None:
-        raise OracleError(f"{described(node)} has no {name}")
+        raise OracleError(f"{describe_node(node)} has no {name}")
     return found
 
 
@@ -52,7 +52,7 @@ def _loop(node: onnx.NodeProto, inputs: Sequence[Feed], run: Run) -> tuple[Feed,
     iteration = 0
     while going and (limit is None or iteration < limit):
         if iteration == MOST_ITERATIONS:
-            raise OracleError(f"{described(node)} goes on beyond {MOST_ITERATIONS} iterations")
+            raise OracleError(f"{describe_node(node)} goes on beyond {MOST_ITERATIONS} iterations")
         values = (np.array(iteration, np.int64), np.array(going), *carried)
         results = run(body, dict(zip((value.name for value in body.input), values, strict=True)))
         going, carried = _flag(results[0]), list(results[1 : 1 + len(carried)])
@@ -60,17 +60,19 @@ def _loop(node: onnx.NodeProto, inputs: Sequence[Feed], run: Run) -> tuple[Feed,
             rows.append(np.asarray(value))
         iteration += 1
     scanned = [
-        _stacked(node, rows, value) for rows, value in zip(collected, body.output[1 + len(carried) :], strict=True)
+        _stack_rows(node, rows, value) for rows, value in zip(collected, body.output[1 + len(carried) :], strict=True)
     ]
     return (*carried, *scanned)
 
 
-def _stacked(node: onnx.NodeProto, rows: Sequence[Array], value: onnx.ValueInfoProto) -> Array:
+def _stack_rows(node: onnx.NodeProto, rows: Sequence[Array], value: onnx.ValueInfoProto) -> Array:
     if rows:
         return np.stack(rows)
     kind = value.type.tensor_type
     if not kind.HasField("shape") or any(not dim.HasField("dim_value") for dim in kind.shape.dim):
-        raise OracleError(f"{described(node)} does nothing, and does not say what shape of nothing '{value.name}' has")
+        raise OracleError(
+            f"{describe_node(node)} does nothing, and does not say what shape of nothing '{value.name}' has"
+        )
     dtype = onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type)
     wide = np.dtype(np.float64) if dtype.kind == "f" else dtype
     return np.zeros((0, *(dim.dim_value for dim in kind.shape.dim)), wide)
@@ -92,16 +94,16 @@ def _scan(node: onnx.NodeProto, inputs: Sequence[Feed], run: Run) -> tuple[Feed,
         states = list(results[: len(states)])
         for rows, value in zip(collected, results[len(states) :], strict=True):
             rows.append(np.asarray(value))
-    return (*states, *_laid_out(node, collected, body.output[len(states) :]))
+    return (*states, *_lay_out_results(node, collected, body.output[len(states) :]))
 
 
-def _laid_out(
+def _lay_out_results(
     node: onnx.NodeProto, collected: Sequence[Sequence[Array]], values: Sequence[onnx.ValueInfoProto]
 ) -> Iterator[Array]:
     axes = _integers(node, "scan_output_axes", len(collected))
     backward = _integers(node, "scan_output_directions", len(collected))
     for rows, value, axis, turned in zip(collected, values, axes, backward, strict=True):
-        stacked = _stacked(node, rows[::-1] if turned else rows, value)
+        stacked = _stack_rows(node, rows[::-1] if turned else rows, value)
         yield np.moveaxis(stacked, 0, axis)
 
 
@@ -117,7 +119,7 @@ def _sequence_map(node: onnx.NodeProto, inputs: Sequence[Feed], run: Run) -> tup
     """The body for each element; what is no sequence is the same for all."""
     body, first = _graph(node, "body"), inputs[0]
     if not isinstance(first, list):
-        raise OracleError(f"{described(node)} has no sequence")
+        raise OracleError(f"{describe_node(node)} has no sequence")
     results = [
         run(body, {formal.name: value[index] if isinstance(value, list) else value
                    for formal, value in zip(body.input, inputs, strict=True)})

@@ -53,10 +53,10 @@ class Computed:
     judge: str
 
 
-def widened(value: Feed) -> Feed:
+def widen_value(value: Feed) -> Feed:
     """Floating point as float64, which is exact; a sequence with each of its own; anything else as it is."""
     if isinstance(value, list):
-        return [widened(element) for element in value]
+        return [widen_value(element) for element in value]
     if not isinstance(value, np.ndarray | np.generic):
         return value
     return np.asarray(value, np.float64 if value.dtype in _WIDENED else value.dtype)
@@ -71,11 +71,11 @@ def evaluate(node: onnx.NodeProto, inputs: Sequence[Feed], opsets: Mapping[str, 
     wide = _with_wide_types(node)
     inputs = _as_runtimes_read(node, inputs)
     try:
-        return _computed(wide, inputs, opsets)
+        return _compute_node(wide, inputs, opsets)
     except OracleError:
         raise
     except Exception as error:  # of numpy, of onnx, whatever a model makes them do
-        raise OracleError(f"{described(node)} cannot be computed: {type(error).__name__}: {error}") from error
+        raise OracleError(f"{describe_node(node)} cannot be computed: {type(error).__name__}: {error}") from error
 
 
 def _as_runtimes_read(node: onnx.NodeProto, inputs: Sequence[Feed]) -> Sequence[Feed]:
@@ -90,35 +90,35 @@ def _as_runtimes_read(node: onnx.NodeProto, inputs: Sequence[Feed]) -> Sequence[
     return inputs
 
 
-def described(node: onnx.NodeProto) -> str:
+def describe_node(node: onnx.NodeProto) -> str:
     """A node in a sentence."""
     kind = qualified_name(node.op_type, node.domain)
     return f"node '{node.name}' ({kind})" if node.name else f"the {kind} that writes '{next(iter(node.output), '')}'"
 
 
-def _computed(node: onnx.NodeProto, inputs: Sequence[Feed], opsets: Mapping[str, int]) -> Computed:
+def _compute_node(node: onnx.NodeProto, inputs: Sequence[Feed], opsets: Mapping[str, int]) -> Computed:
     domain = "" if node.domain == "ai.onnx" else node.domain
     if node.op_type == "Constant" and not domain:
-        return Computed((widened(_constant(node)),), OWN)
+        return Computed((widen_value(_constant(node)),), OWN)
     if node.op_type == "Cast" and not domain and _integer(node, "to") in _WIDENED_TYPES:
         return Computed((np.asarray(inputs[0]).astype(np.float64),), OWN)
     if node.op_type == "Cast" and not domain and _integer(node, "to") in narrow_cast.TYPES:
         narrowed = narrow_cast.evaluate(_node(node, inputs, domain, opsets))
         if isinstance(narrowed, str):
-            raise OracleError(f"{described(node)} has no oracle: {narrowed}")
+            raise OracleError(f"{describe_node(node)} has no oracle: {narrowed}")
         return Computed((narrowed,), SUITE)
     if node.op_type in _OPTIONALS and not domain:
         return Computed((_OPTIONALS[node.op_type](*inputs),), OWN)
     _refuse_random(node, inputs, domain, opsets)
     if node.op_type == "BatchNormalization" and not domain and len(node.output) > 1 and opsets.get("", 1) < TRAINED:
-        raise OracleError(f"{described(node)} has no oracle: in opset {opsets.get('', 1)} it trains")
+        raise OracleError(f"{describe_node(node)} has no oracle: in opset {opsets.get('', 1)} it trains")
     if node.op_type in _ARITHMETIC and not domain and opsets.get("", 1) >= BROADCASTS and all(map(_is_wide, inputs)):
         return Computed((np.asarray(_ARITHMETIC[node.op_type](*inputs)),), OWN)
     if _is_of_suite(node, inputs, domain, opsets):
         return Computed(_by_suite(node, inputs, domain, opsets), SUITE)
-    if why := reference.distrusted(node):
-        raise OracleError(f"{described(node)} has no oracle: {why}")
-    return Computed(tuple(map(widened, reference.evaluate(node, inputs, opsets))), REFERENCE)
+    if why := reference.explain_distrust(node):
+        raise OracleError(f"{describe_node(node)} has no oracle: {why}")
+    return Computed(tuple(map(widen_value, reference.evaluate(node, inputs, opsets))), REFERENCE)
 
 
 BROADCASTS = 7
@@ -152,7 +152,7 @@ def _constant(node: onnx.NodeProto) -> Array:
             return np.array(value, np.int64)
         case "value_string" | "value_strings":
             return np.array([text.decode() for text in value] if isinstance(value, list) else value.decode())
-    raise OracleError(f"{described(node)} has the attribute '{attribute.name}', which is not understood")
+    raise OracleError(f"{describe_node(node)} has the attribute '{attribute.name}', which is not understood")
 
 
 def _refuse_random(node: onnx.NodeProto, inputs: Sequence[Feed], domain: str, opsets: Mapping[str, int]) -> None:
@@ -165,7 +165,7 @@ def _refuse_random(node: onnx.NodeProto, inputs: Sequence[Feed], domain: str, op
         return
     training = inputs[2] if len(inputs) > 2 else None
     if node.op_type != "Dropout" or (training is not None and np.any(np.asarray(training))):
-        raise OracleError(f"{described(node)} draws random numbers, so it has no expected result")
+        raise OracleError(f"{describe_node(node)} draws random numbers, so it has no expected result")
 
 
 def _is_of_suite(node: onnx.NodeProto, inputs: Sequence[Feed], domain: str, opsets: Mapping[str, int]) -> bool:
@@ -183,7 +183,7 @@ def _is_numeric(value: Feed) -> bool:
 def _since_version(node: onnx.NodeProto, domain: str, opsets: Mapping[str, int]) -> int:
     versions = [v for v in schema.since_versions(node.op_type, domain) if v <= opsets.get(domain, 1)]
     if not versions:
-        raise OracleError(f"{described(node)} is of a later opset than the model")
+        raise OracleError(f"{describe_node(node)} is of a later opset than the model")
     return versions[-1]
 
 
@@ -200,7 +200,7 @@ def _by_suite(
     if (domain, proto.op_type) == ("", "Conv"):
         found_or_rule = convolution.evaluate(node)
         if isinstance(found_or_rule, str):
-            raise OracleError(f"{described(proto)} must be refused: {found_or_rule}")
+            raise OracleError(f"{describe_node(proto)} must be refused: {found_or_rule}")
         return (found_or_rule,)
     if (domain, proto.op_type) == ("", "BatchNormalization"):
         normalized = batch_normalization.evaluate(node)
@@ -214,14 +214,14 @@ def _by_suite(
 def _by_name(truth: Truth, proto: onnx.NodeProto) -> dict[str, Array]:
     match truth:
         case Outputs(outputs):
-            return {output.name: _unrounded(output) for output in outputs}
+            return {output.name: _take_unrounded_value(output) for output in outputs}
         case Selection(accepted=accepted, names=names):
             return dict(zip(names, accepted[0], strict=True))
         case Refusal(reason):
-            raise OracleError(f"{described(proto)} must be refused: {reason}")
+            raise OracleError(f"{describe_node(proto)} must be refused: {reason}")
 
 
-def _unrounded(output: Output) -> Array:
+def _take_unrounded_value(output: Output) -> Array:
     value = output.value if output.exact is None else output.exact
     return value.astype(np.float64, copy=False) if output.value.dtype.kind == "f" else output.value
 

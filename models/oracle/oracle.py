@@ -25,11 +25,11 @@ from onnx import numpy_helper
 from epcheck.generators.node import qualified_name
 from epcheck.models.graph import feed, flops, skeleton
 from epcheck.models.graph.feed import Feed
-from epcheck.models.graph.inlining import InliningError, inlined
+from epcheck.models.graph.inlining import InliningError, inline_functions
 from epcheck.models.graph.skeleton import Shape
 from epcheck.models.oracle import control_flow
 from epcheck.models.oracle import node as oracle_node
-from epcheck.models.oracle.node import OracleError, widened
+from epcheck.models.oracle.node import OracleError, widen_value
 
 __all__ = ["MAX_OPERATIONS", "Disturbance", "Evaluation", "OracleError", "OracleTooLargeError", "evaluate"]
 
@@ -84,13 +84,13 @@ def evaluate(
         raise OracleTooLargeError(f"the model takes {estimated:.1e} operations; the oracle does {max_operations:.1e}")
     until = time.monotonic() + max_seconds
     try:
-        flat = inlined(model)
+        flat = inline_functions(model)
     except InliningError as error:
         raise OracleError(str(error)) from None
     opsets = {entry.domain: entry.version for entry in flat.opset_import}
     work = _Work(opsets, max_operations, until, disturbance)
     wanted = tuple(outputs) or tuple(value.name for value in flat.graph.output)
-    inputs = {name: widened(value) for name, value in feeds.items()}
+    inputs = {name: widen_value(value) for name, value in feeds.items()}
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         values = work.run(flat.graph, inputs, {}, wanted)
@@ -99,7 +99,7 @@ def evaluate(
 
 def _estimate(model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> float:
     """Operations of the main graph's nodes whose shapes can be inferred, bodies not counted: a lower bound."""
-    known = skeleton.inferred(skeleton.without_weights(model, shapes))
+    known = skeleton.infer_shapes(skeleton.without_weights(model, shapes))
     counts = (
         flops.of(node, [known.get(name) for name in node.input], [known.get(name) for name in node.output])
         for node in model.graph.node
@@ -124,7 +124,7 @@ class _Work:
     ) -> tuple[Feed, ...]:
         """The wanted values of a graph. outer: values that it sees of the graphs around it."""
         scope: dict[str, Feed] = {**outer}
-        scope.update((tensor.name, widened(_array(tensor))) for tensor in graph.initializer)
+        scope.update((tensor.name, widen_value(_array(tensor))) for tensor in graph.initializer)
         scope.update(inputs)
         left = Counter(name for node in graph.node for name in _read(node))
         for node in graph.node:
@@ -141,11 +141,11 @@ class _Work:
 
     def _values(self, node: onnx.NodeProto, scope: Mapping[str, Feed]) -> tuple[Feed, ...]:
         if time.monotonic() > self._until:
-            raise OracleTooLargeError(f"time limit reached at {oracle_node.described(node)}")
+            raise OracleTooLargeError(f"time limit reached at {oracle_node.describe_node(node)}")
         try:
             inputs = [scope[name] if name else None for name in node.input]
         except KeyError as error:
-            raise OracleError(f"{oracle_node.described(node)} reads {error}, which no node writes") from None
+            raise OracleError(f"{oracle_node.describe_node(node)} reads {error}, which no node writes") from None
         if any(attribute.HasField("g") for attribute in node.attribute):
 
             def run(body: onnx.GraphProto, inner: Mapping[str, Feed]) -> tuple[Feed, ...]:
@@ -156,7 +156,7 @@ class _Work:
             except (LookupError, TypeError, ValueError, ArithmeticError) as error:
                 if isinstance(error, OracleError):
                     raise
-                raise OracleError(f"{oracle_node.described(node)} breaks the standard: {error}") from None
+                raise OracleError(f"{oracle_node.describe_node(node)} breaks the standard: {error}") from None
         else:
             if self._disturbance is not None:
                 inputs = list(self._disturbance.operands(node, inputs))
@@ -171,7 +171,7 @@ class _Work:
     def _spend(self, node: onnx.NodeProto, inputs: Sequence[Feed], values: Sequence[Feed]) -> None:
         self.operations += int(flops.of(node, [_shape(v) for v in inputs], [_shape(v) for v in values]) or 0)
         if self.operations > self._max_operations:
-            name, limit = oracle_node.described(node), f"{self._max_operations:.1e}"
+            name, limit = oracle_node.describe_node(node), f"{self._max_operations:.1e}"
             raise OracleTooLargeError(f"{name} exceeds the {limit} operations that the oracle does")
 
 

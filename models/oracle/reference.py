@@ -19,7 +19,7 @@ BINARY = ("LinearClassifier", "SVMClassifier", "TreeEnsembleClassifier")
 """Classifiers that give two scores of one, in a way that the page leaves open."""
 
 
-def distrusted(node: onnx.NodeProto) -> str:
+def explain_distrust(node: onnx.NodeProto) -> str:
     """Why its results cannot be taken as true; empty where they can."""
     if node.domain != "ai.onnx.ml":
         return ""

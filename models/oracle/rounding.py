@@ -58,14 +58,14 @@ class RandomRounding:
     def results(self, node: onnx.NodeProto, values: Sequence[Feed]) -> Sequence[Feed]:
         """The results, off by a rounding where they are not exact."""
         dtype = self._dtype(node)
-        return [self._rounded(value, dtype) for value in values]
+        return [self._round_value(value, dtype) for value in values]
 
     def _dtype(self, node: onnx.NodeProto) -> str:
         return next((self._dtypes[name] for name in node.output if name in self._dtypes), self._coarsest)
 
-    def _rounded(self, value: Feed, dtype: str) -> Feed:
+    def _round_value(self, value: Feed, dtype: str) -> Feed:
         if isinstance(value, list):
-            return [self._rounded(element, dtype) for element in value]
+            return [self._round_value(element, dtype) for element in value]
         if value is None or not _is_wide(value):
             return value
         found = self._off(value, UNITS[dtype])

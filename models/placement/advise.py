@@ -23,7 +23,7 @@ from epcheck.models.execution.model_outcome import DONE, TIMEOUT, ModelOutcome
 from epcheck.models.execution.session import Level
 from epcheck.models.graph.feed import Feed, shapes
 from epcheck.models.graph.skeleton import with_shapes
-from epcheck.models.graph.subgraph import SubgraphError, extract, received
+from epcheck.models.graph.subgraph import SubgraphError, extract, select_feeds
 from epcheck.models.graph.values import bodies
 from epcheck.models.graph.wiring import Wiring
 from epcheck.models.oracle import oracle
@@ -204,7 +204,7 @@ def lone_node(wiring: Wiring, at: int, values: Mapping[str, Feed]) -> LoneNode:
     for value in model.graph.output:
         value.type.ClearField("value")  # what the whole model declares may change with the node
     place = next(index for index, node in enumerate(model.graph.node) if node.name == name)
-    return LoneNode(model, received(wiring, [at], values), place)
+    return LoneNode(model, select_feeds(wiring, [at], values), place)
 
 
 def _failed(outcome: ModelOutcome) -> str:

@@ -63,7 +63,7 @@ def received(graph: Graph, nodes: Collection[int], baseline: Run, room: float = 
     wiring = graph.wiring
     sizes = wiring.sizes(shapes(graph.feeds))
     names = dict.fromkeys(
-        name for at in nodes for name in wiring.received_by(at)
+        name for at in nodes for name in wiring.list_received_values(at)
         if name not in wiring.inputs and wiring.can_be_output(name)
     )  # fmt: skip
     wanted = []

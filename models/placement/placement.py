@@ -115,7 +115,7 @@ def place(
     shapes: input name -> the sizes that it was run with.
     """
     claims = claims_of(provider) if provider == DML else None  # the rules of `prediction` are those of DirectML's
-    inferred = values.inferred(model, shapes)
+    inferred = values.infer_types(model, shapes)
     weights = {tensor.name for tensor in model.graph.initializer}
     graphs = list(prediction.scopes(inferred, [value.name for value in model.graph.input if value.name not in weights]))
     recorded = {name: (where, operator) for where, operator, name in assignment or ()}

@@ -21,7 +21,7 @@ from epcheck.generators import schema
 from epcheck.generators.claims import Claims
 from epcheck.generators.node import qualified_name
 from epcheck.generators.schema import OLDEST_OPSET
-from epcheck.models.graph.values import UNKNOWN, Type, bodies, inferred, of_graph
+from epcheck.models.graph.values import UNKNOWN, Type, bodies, infer_types, of_graph
 from epcheck.models.placement.support import why_declined
 
 SMALL_INITIALIZER = 100
@@ -108,7 +108,9 @@ def scopes(model: onnx.ModelProto, fed: Collection[str]) -> Iterator[Scope]:
 def main_scope(model: onnx.ModelProto) -> Scope:
     """The main graph of a model, with inferred types."""
     weights = {tensor.name for tensor in model.graph.initializer}
-    return next(scopes(inferred(model, {}), [value.name for value in model.graph.input if value.name not in weights]))
+    return next(
+        scopes(infer_types(model, {}), [value.name for value in model.graph.input if value.name not in weights])
+    )
 
 
 def predict(scope: Scope, claims: Claims) -> tuple[Prediction, ...]:

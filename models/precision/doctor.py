@@ -32,7 +32,7 @@ from epcheck.models.execution.session import DEADLINE_S, Level, ModelSessions
 from epcheck.models.feeds.trials import Feeding, Trial, trials
 from epcheck.models.graph import values
 from epcheck.models.graph.feed import Feed
-from epcheck.models.graph.inlining import inlined_file
+from epcheck.models.graph.inlining import inline_file
 from epcheck.models.graph.wiring import wire
 from epcheck.models.oracle import oracle
 from epcheck.models.oracle.node import OracleError
@@ -98,7 +98,7 @@ def diagnose(request: DiagnosisRequest, report: Callable[[str], None] = lambda _
         size = f"larger than {LARGE_BYTES >> 20} MiB"
         raise DoctorError(f"'{request.model}' is {size}, too large for the oracle")
     whole = model_file.embedded(parsed, path)
-    graph = placement.named(inlined_file(request.model, whole))
+    graph = placement.named(inline_file(request.model, whole))
     asked = subject(graph, request.converted)
     tried = tuple(trials(graph, request.feeding))
     with ExitStack() as resources:
@@ -138,7 +138,7 @@ class _Doctor:
         self._until = time.monotonic() + request.limits.seconds
         self._known: list[KnownTrial] = []
         self._ranges: dict[str, Range] = {}
-        inferred = values.inferred(asked.narrow, tried[0].shapes)
+        inferred = values.infer_types(asked.narrow, tried[0].shapes)
         self._thresholds = {name: _allowed(bound, request.override)
                             for name, bound in thresholds.of_outputs(inferred).items()}  # fmt: skip
 

@@ -14,7 +14,7 @@ from epcheck.generators.array import Array
 from epcheck.models.accuracy.metrics import Metrics, measure, portion
 from epcheck.models.execution.model_outcome import DONE
 from epcheck.models.graph.feed import Feed
-from epcheck.models.graph.subgraph import disconnected
+from epcheck.models.graph.subgraph import disconnect_nodes
 from epcheck.models.precision.ranges import LARGEST, LEAST, Range, digits, joined
 from epcheck.models.precision.subject import Subject
 from epcheck.models.wrong_nodes.culprit import GraphNode, graph_node
@@ -125,7 +125,7 @@ def _run(search: Search, nodes: Sequence[int], values: Mapping[str, Feed]) -> It
     """The outputs of the nodes. Those of a session that fails are divided between two."""
     if not nodes:
         return
-    outcome = search.candidate(*disconnected(search.wiring, nodes, values))
+    outcome = search.candidate(*disconnect_nodes(search.wiring, nodes, values))
     if outcome.stage == DONE:
         yield from outcome.outputs.items()
     elif len(nodes) > 1:
@@ -163,12 +163,12 @@ def of_nodes(
     weights = _weights(subject)
     found = []
     for at in subject.nodes:
-        made = subject.wiring.made_by(at)
+        made = subject.wiring.list_outputs(at)
         found.append(
             NodePrecision(
                 graph_node(subject.model, at),
                 joined(ranges[name] for name in made if name in ranges),
-                joined(ranges[name] for name in subject.wiring.received_by(at) if name in ranges),
+                joined(ranges[name] for name in subject.wiring.list_received_values(at) if name in ranges),
                 max((weights.get(name, 0.0) for name in subject.wiring.reads[at]), default=0.0),
                 _worst([single[name] for name in made if name in single]),
                 _worst([whole[name] for name in made if name in whole]),
@@ -229,6 +229,6 @@ def _severity(node: NodePrecision) -> float:
 
 def _neighbours(subject: Subject, node: int) -> Iterator[int]:
     wiring = subject.wiring
-    yield from (wiring.producer[name] for name in wiring.received_by(node) if name in wiring.producer)
-    made = set(wiring.made_by(node))
+    yield from (wiring.producer[name] for name in wiring.list_received_values(node) if name in wiring.producer)
+    made = set(wiring.list_outputs(node))
     yield from (at for at in range(node + 1, wiring.nodes) if made.intersection(wiring.reads[at]))

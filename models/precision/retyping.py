@@ -17,7 +17,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from epcheck.models.graph.values import bodies
-from epcheck.models.graph.wiring import Wiring, captured, wire
+from epcheck.models.graph.wiring import Wiring, find_captured_names, wire
 from epcheck.models.precision.element_types import Places, element_types, places
 
 LEAST_IR_VERSION = 4
@@ -170,4 +170,4 @@ class _Application:
             changed = self._retyping.places[at].inputs if at in self._chosen else ()
             yield from (name for place, name in enumerate(node.input) if place not in changed)
             for _, body in bodies(node):
-                yield from captured(body)
+                yield from find_captured_names(body)

@@ -85,7 +85,7 @@ def quantizers(wiring: Wiring) -> tuple[Quantizer, ...]:
     graph = wiring.model.graph
     if not any(node.op_type in (QUANTIZE, DEQUANTIZE) for node in graph.node):
         return ()
-    types, declared = values.of_graph(values.inferred(wiring.model, {}).graph), values.of_graph(graph)
+    types, declared = values.of_graph(values.infer_types(wiring.model, {}).graph), values.of_graph(graph)
     types |= {tensor.name: declared[tensor.name] for tensor in graph.initializer}
     constants = _constants(wiring)
     return tuple(_found(wiring, types, constants))

@@ -10,8 +10,8 @@ import onnx
 
 from epcheck.conformance.test_data import model_file
 from epcheck.models.graph import feedable
-from epcheck.models.graph.inlining import inlined_file
-from epcheck.models.graph.order import ordered
+from epcheck.models.graph.inlining import inline_file
+from epcheck.models.graph.order import order_nodes
 from epcheck.models.placement import placement
 
 NAMED_BYTES = 1 << 30
@@ -38,10 +38,10 @@ class RunnableModel:
 def runnable(path: Path, model: onnx.ModelProto) -> RunnableModel:
     """The model of a file, which `model_file.parse` read as `model`. Raises ModelFileError where a call does not suit
     the function."""
-    graph = inlined_file(path, model)
+    graph = inline_file(path, model)
     cast: dict[str, str] = {}
     if model.ByteSize() <= NAMED_BYTES:
-        graph, cast = feedable.adapted(placement.named(ordered(graph)))
+        graph, cast = feedable.add_casts(placement.named(order_nodes(graph)))
     data_folder = path.parent if has_external_data(graph) else None
     if graph is model:
         return RunnableModel(model, path, None, data_folder)

@@ -70,7 +70,7 @@ def rounded(model: onnx.ModelProto, trial: Trial, seconds: float | None = None) 
     """The outputs of a trial with random rounding, RUNS times, each computed when it is asked for; fewer where the time
     is up. The arguments are those of `of_trials`."""
     until = time.monotonic() + (ORACLE_S if seconds is None else seconds)
-    types = values.of_graph(values.inferred(model, trial.shapes).graph)
+    types = values.of_graph(values.infer_types(model, trial.shapes).graph)
     for seed in range(RUNS):
         left = until - time.monotonic()
         try:

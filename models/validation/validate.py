@@ -254,12 +254,12 @@ class _Validator:
         reached: set[str] = set()
         for at in range(wiring.nodes):
             if not reached.isdisjoint(wiring.reads[at]) or is_random(wiring, at):
-                reached.update(wiring.made_by(at))
+                reached.update(wiring.list_outputs(at))
         return frozenset(reached.intersection(wiring.outputs))
 
     @cached_property
     def _thresholds(self) -> dict[str, Threshold]:
-        inferred = values.inferred(self._model.graph, self._trials[0].shapes)
+        inferred = values.infer_types(self._model.graph, self._trials[0].shapes)
         return {name: self._request.override.apply(bound) for name, bound in thresholds.of_outputs(inferred).items()}
 
     def _explained(
@@ -331,7 +331,7 @@ def _step(trial: Trial, target: Target, outcome: ModelOutcome, changed: tuple[st
 def _allowed(found: Validation, trial: Trial, bounds: Mapping[str, Threshold]) -> dict[str, Threshold]:
     """The thresholds of the outputs, extended by the model's sensitivity where that was measured in this trial."""
     sensitive = {
-        judged.output: verdict.extended(judged.threshold, judged.sensitivity)
+        judged.output: verdict.extend_threshold(judged.threshold, judged.sensitivity)
         for judged in found.verdicts
         if judged.trial == trial.name and judged.sensitivity is not None
     }

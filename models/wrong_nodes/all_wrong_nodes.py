@@ -23,7 +23,7 @@ from epcheck.models.execution.model_outcome import DONE
 from epcheck.models.execution.runner import Runner, RunResult
 from epcheck.models.graph import feed, values
 from epcheck.models.graph.feed import Feed
-from epcheck.models.graph.subgraph import SubgraphError, extract, received
+from epcheck.models.graph.subgraph import SubgraphError, extract, select_feeds
 from epcheck.models.wrong_nodes.body_nodes import with_inside
 from epcheck.models.wrong_nodes.culprit import NAMED, Culprit, Effect, Kind
 from epcheck.models.wrong_nodes.first_wrong_node import find
@@ -156,8 +156,8 @@ def _with_effect(search: Search, culprit: Culprit) -> Culprit:
         return culprit
     nodes = [node.index for node in culprit.nodes]
     try:
-        search.expect(name for node in nodes for name in (*search.wiring.received_by(node),
-                                                          *search.wiring.made_by(node)))  # fmt: skip
+        search.expect(name for node in nodes for name in (*search.wiring.list_received_values(node),
+                                                          *search.wiring.list_outputs(node)))  # fmt: skip
         outcome = search.candidate(*search.part(nodes, search.expected))
         return replace(culprit, effect=_effect(search, nodes, outcome.outputs) if outcome.stage == DONE else None)
     except (LimitsReached, SessionFailed, SubgraphError):
@@ -167,22 +167,22 @@ def _with_effect(search: Search, culprit: Culprit) -> Culprit:
 def _effect(search: Search, nodes: Collection[int], got: Mapping[str, Feed]) -> Effect:
     """The effect of these wrong values. Raises LimitsReached, SessionFailed, SubgraphError."""
     behind = _behind(search, nodes)
-    reached = {name for node in behind for name in search.wiring.made_by(node)}
+    reached = {name for node in behind for name in search.wiring.list_outputs(node)}
     outputs = [name for name in search.wiring.outputs if name in reached]
     changed = {name: value for name, value in got.items() if name in search.wiring.outputs}
     if outputs:
         inner = {*reached, *got}
-        search.expect(name for node in behind for name in search.wiring.received_by(node) if name not in inner)
+        search.expect(name for node in behind for name in search.wiring.list_received_values(node) if name not in inner)
         known = {**search.expected, **got}
         outcome = search.baseline(
-            extract(search.wiring, behind, known, outputs), received(search.wiring, behind, known)
+            extract(search.wiring, behind, known, outputs), select_feeds(search.wiring, behind, known)
         )
         if outcome.stage != DONE:
             return Effect(outputs[0], math.inf, 0.0)
         changed.update(outcome.outputs)
     right = search.expect(changed)
     allowed = search.options.thresholds or thresholds.of_outputs(
-        values.inferred(search.wiring.model, feed.shapes(search.feeds))
+        values.infer_types(search.wiring.model, feed.shapes(search.feeds))
     )
     effects = [
         _on_output(name, value, right[name], allowed.get(name, Threshold()))
@@ -223,10 +223,10 @@ def _on_tensor(name: str, got: Array, right: Array, threshold: Threshold) -> Eff
 
 def _behind(search: Search, nodes: Collection[int]) -> list[int]:
     """The nodes that read what these make, directly or by way of others."""
-    reached = {name for node in nodes for name in search.wiring.made_by(node)}
+    reached = {name for node in nodes for name in search.wiring.list_outputs(node)}
     found = []
     for node in range(min(nodes), search.wiring.nodes):
         if node not in nodes and reached.intersection(search.wiring.reads[node]):
             found.append(node)
-            reached.update(search.wiring.made_by(node))
+            reached.update(search.wiring.list_outputs(node))
     return found

@@ -46,7 +46,7 @@ def with_inside(search: Search, culprit: Culprit, search_all: SearchAll) -> Culp
     if not any(bodies(search.wiring.model.graph.node[node])):
         return culprit
     try:
-        search.expect(name for name in search.wiring.received_by(node) if name in search.wiring.producer)
+        search.expect(name for name in search.wiring.list_received_values(node) if name in search.wiring.producer)
         values = {**search.constants([node]), **search.expected, **culprit.received}
         visit(search.wiring, node, values, lambda run: _outputs(search, run))
     except _NotRight as found:

@@ -37,7 +37,7 @@ def confirm(search: Search, nodes: Sequence[int]) -> Culprit | None:
 def is_wrong_inside(search: Search, nodes: Sequence[int]) -> bool:
     """Whether the nodes are wrong inside the whole model, for the values that they received there."""
     seen = search.candidate_values
-    made = {name: seen[name] for node in nodes for name in search.wiring.made_by(node) if name in seen}
+    made = {name: seen[name] for node in nodes for name in search.wiring.list_outputs(node) if name in seen}
     return _check(search, nodes, made, seen, _by_baseline(search, nodes)).wrong
 
 
@@ -45,7 +45,7 @@ def _check_alone(search: Search, nodes: Sequence[int], level: Level) -> NodeChec
     outcome = search.candidate(*search.part(nodes, search.candidate_values), level)
     if outcome.stage != DONE:
         raise SessionFailed(outcome)
-    inside = {name: search.expected[name] for node in nodes for name in search.wiring.made_by(node)
+    inside = {name: search.expected[name] for node in nodes for name in search.wiring.list_outputs(node)
               if name in search.expected}  # fmt: skip
     check = _check(search, nodes, outcome.outputs, search.candidate_values, inside)
     if check.wrong and check.judge == ORACLE:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from epcheck.models.accuracy import closeness
 from epcheck.models.execution.model_outcome import DONE
 from epcheck.models.graph.feed import Feed
-from epcheck.models.graph.subgraph import disconnected
+from epcheck.models.graph.subgraph import disconnect_nodes
 from epcheck.models.graph.values import bodies
 from epcheck.models.wrong_nodes.culprit import Culprit, Kind
 from epcheck.models.wrong_nodes.node_check import NodeCheck, check_node, is_random
@@ -64,7 +64,7 @@ def _nodes_to_check(search: Search) -> Iterator[int]:
     wiring = search.wiring
     known = search.expected.keys() | wiring.constants
     for node, proto in enumerate(wiring.model.graph.node):
-        names = {*wiring.reads[node], *(name for name in wiring.made_by(node) if name in wiring.last_read)}
+        names = {*wiring.reads[node], *(name for name in wiring.list_outputs(node) if name in wiring.last_read)}
         if names <= known and not search.is_constant(node) and not any(bodies(proto)) and not is_random(wiring, node):
             yield node
 
@@ -74,7 +74,7 @@ def _groups(search: Search, nodes: Iterator[int]) -> Iterator[list[int]]:
     group: list[int] = []
     room, sizes = search.options.limits.bytes, search.sizes()
     for node in nodes:
-        names = (*search.wiring.received_by(node), *search.wiring.made_by(node))
+        names = (*search.wiring.list_received_values(node), *search.wiring.list_outputs(node))
         size = sum(sizes.get(name, 0) for name in names)
         if group and size > room:
             yield group
@@ -87,7 +87,7 @@ def _groups(search: Search, nodes: Iterator[int]) -> Iterator[list[int]]:
 
 def _unlike(search: Search, nodes: Sequence[int]) -> Iterator[WrongAlone]:
     """The nodes that are not like the baseline's. The nodes of a session that fails are divided between two."""
-    outcome = search.candidate(*disconnected(search.wiring, nodes, search.expected))
+    outcome = search.candidate(*disconnect_nodes(search.wiring, nodes, search.expected))
     if outcome.stage != DONE:
         if len(nodes) > 1:
             half = len(nodes) // 2
@@ -95,7 +95,7 @@ def _unlike(search: Search, nodes: Sequence[int]) -> Iterator[WrongAlone]:
             yield from _unlike(search, nodes[half:])
         return
     for node in nodes:
-        made = [name for name in search.wiring.made_by(node) if name in search.expected]
+        made = [name for name in search.wiring.list_outputs(node) if name in search.expected]
         apart = closeness.farthest(search.expected, outcome.outputs, made)
         if apart == 0:
             continue

@@ -23,7 +23,7 @@ from epcheck.generators.node import qualified_name
 from epcheck.generators.serialization.node_proto import read_node
 from epcheck.generators.sources import node_tests
 from epcheck.generators.truth import Output, Outputs, Selection, Truth
-from epcheck.models.accuracy.closeness import STEP, distance, farthest, paired, within
+from epcheck.models.accuracy.closeness import STEP, distance, farthest, pair_tensors, within
 from epcheck.models.accuracy.metrics import MASKED
 from epcheck.models.graph.feed import Feed, tensors
 from epcheck.models.graph.values import bodies
@@ -71,7 +71,7 @@ def check_node(
     values: of all its inputs, constants as well. got: its outputs by name; those that nobody reads may be missing, and
     are not checked. baseline: the baseline's outputs for the same values.
     """
-    names = [name for name in wiring.made_by(node) if name in got]
+    names = [name for name in wiring.list_outputs(node) if name in got]
     truth = _truth(wiring, node, values) if work(wiring, node, values, got) <= WORK else None
     if isinstance(truth, Outputs | Selection):
         outputs = _true_outputs(truth, wiring, node, names)
@@ -106,7 +106,7 @@ def kind_of_difference(expected: Feed | None, got: Feed | None) -> str:
     if expected is None or got is None:
         return "missing"
     if not isinstance(expected, np.ndarray) or not isinstance(got, np.ndarray):
-        pairs = paired(expected, got)
+        pairs = pair_tensors(expected, got)
         kinds = ["shape"] if pairs is None else [kind_of_difference(*pair) for pair in pairs]
         return next((kind for kind in kinds if kind != "right"), "right")
     if expected.dtype != got.dtype:
@@ -136,7 +136,7 @@ def work(wiring: Wiring, node: int, values: Mapping[str, Feed], got: Mapping[str
     """An estimate of the multiplications of a node. For a matrix product [m, k] x [k, n] they are the square root of
     the product of the three sizes; other operators need fewer."""
     inputs = sorted((_size(values[name]) for name in wiring.reads[node] if name in values), reverse=True)[:2]
-    output = max((_size(got[name]) for name in wiring.made_by(node) if name in got), default=0)
+    output = max((_size(got[name]) for name in wiring.list_outputs(node) if name in got), default=0)
     return math.sqrt(math.prod(map(float, (*inputs, output)))) if len(inputs) == 2 else float(max([*inputs, output]))
 
 
@@ -147,7 +147,7 @@ def _size(value: Feed) -> int:
 def _of_range(expected: Feed, got: Feed) -> float:
     """The largest difference relative to the largest element: a sum that cancels is only as exact as its terms."""
     if not isinstance(expected, np.ndarray) or not isinstance(got, np.ndarray):
-        return max((_of_range(*pair) for pair in paired(expected, got) or ()), default=0.0)
+        return max((_of_range(*pair) for pair in pair_tensors(expected, got) or ()), default=0.0)
     if expected.dtype.kind not in "biuf" and expected.dtype != ml_dtypes.bfloat16:
         return distance(expected, got)
     true, value = expected.astype(np.float64), got.astype(np.float64)

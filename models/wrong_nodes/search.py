@@ -19,7 +19,7 @@ from epcheck.models.execution.runner import Runner, RunResult
 from epcheck.models.execution.session import Level
 from epcheck.models.graph import feed
 from epcheck.models.graph.feed import Feed
-from epcheck.models.graph.subgraph import IDENTITY_OF, behind_identities, extract, received, with_outputs
+from epcheck.models.graph.subgraph import IDENTITY_OF, behind_identities, extract, select_feeds, with_outputs
 from epcheck.models.graph.wiring import Wiring, wire
 from epcheck.models.wrong_nodes.culprit import Culprit, ErrorPoint, GraphNode, Kind, graph_node
 from epcheck.models.wrong_nodes.options import SearchOptions
@@ -83,14 +83,19 @@ class Search:
         Raises SessionFailed, SubgraphError.
         """
         rest = [node for node in range(self.wiring.nodes) if node not in nodes and not self.is_constant(node)]
-        made = {name for node in rest for name in self.wiring.made_by(node)}
-        ends = [*self.wiring.outputs, *(name for node in sorted(nodes) for name in self.wiring.received_by(node))]
+        made = {name for node in rest for name in self.wiring.list_outputs(node)}
+        ends = [
+            *self.wiring.outputs,
+            *(name for node in sorted(nodes) for name in self.wiring.list_received_values(node)),
+        ]
         outputs = [name for name in dict.fromkeys(ends) if name in made and self.wiring.can_be_output(name)]
         if not outputs:
             return None
-        self.expect(name for node in rest for name in self.wiring.received_by(node) if name not in made)
+        self.expect(name for node in rest for name in self.wiring.list_received_values(node) if name not in made)
         model = extract(self.wiring, rest, self.expected, outputs)
-        found = Search(model, received(self.wiring, rest, self.expected), self._candidate, self._baseline, self.options)
+        found = Search(
+            model, select_feeds(self.wiring, rest, self.expected), self._candidate, self._baseline, self.options
+        )
         found.expected.update(self.expected)
         found.sessions, found._until = self.sessions, self._until
         places = ((at, next(filter(None, node.output), "")) for at, node in enumerate(model.graph.node))
@@ -148,8 +153,8 @@ class Search:
     def note_received(self, nodes: Sequence[int]) -> None:
         """Keep the values that these nodes receive: the candidate's where the nodes before them run, else the
         baseline's. Raises SessionFailed."""
-        inside = {name for node in nodes for name in self.wiring.made_by(node)}
-        names = {name for node in nodes for name in self.wiring.received_by(node)} - inside
+        inside = {name for node in nodes for name in self.wiring.list_outputs(node)}
+        names = {name for node in nodes for name in self.wiring.list_received_values(node)} - inside
         missing = sorted(names - self.candidate_values.keys())
         if missing and self.run_prefix(min(nodes), missing).stage != DONE:
             self.candidate_values.update(self.expect(missing))
@@ -182,7 +187,7 @@ class Search:
 
     def part(self, nodes: Sequence[int], values: Mapping[str, Feed]) -> tuple[onnx.ModelProto, dict[str, Feed]]:
         """These nodes as a model, and its feeds, taken from `values`. Raises SubgraphError."""
-        return extract(self.wiring, nodes, values), received(self.wiring, nodes, values)
+        return extract(self.wiring, nodes, values), select_feeds(self.wiring, nodes, values)
 
     def constants(self, nodes: Iterable[int]) -> dict[str, Array]:
         """The constants that these nodes read, as far as their values can be loaded."""

@@ -8,19 +8,19 @@ import pytest
 from onnx import helper
 from small_models import floats, layers, model
 
-from epcheck.models.graph.order import ordered
+from epcheck.models.graph.order import order_nodes
 
 EDGES = {"a": "x", "b": "a", "c": "b", "y": "c"}
 
 
 def chain(names: Sequence[str], edges: dict[str, str]) -> list[str]:
     nodes = [helper.make_node("Relu", [edges[name]], [name], name=name) for name in names]
-    return [node.name for node in ordered(model(nodes, [floats("x", 2)], ["y"])).graph.node]
+    return [node.name for node in order_nodes(model(nodes, [floats("x", 2)], ["y"])).graph.node]
 
 
 def test_a_model_in_order_is_itself() -> None:
     built = layers(3)
-    assert ordered(built) is built
+    assert order_nodes(built) is built
 
 
 @pytest.mark.parametrize("names", ["aycb", "ycba", "cayb"])
@@ -33,7 +33,7 @@ def test_a_node_that_only_a_body_reads_from_comes_first_as_well() -> None:
     nodes = [helper.make_node("If", ["c"], ["y"], name="if", then_branch=inner, else_branch=inner),
              helper.make_node("Relu", ["x"], ["a"], name="a")]  # fmt: skip
     built = model(nodes, [floats("x", 2), helper.make_tensor_value_info("c", 9, [])], ["y"])
-    assert [node.name for node in ordered(built).graph.node] == ["a", "if"]
+    assert [node.name for node in order_nodes(built).graph.node] == ["a", "if"]
 
 
 def test_a_circle_stays_as_it_is() -> None:

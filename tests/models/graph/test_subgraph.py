@@ -9,7 +9,7 @@ from in_process_targets import session
 from onnx import TensorProto, helper, numpy_helper
 from small_models import feeds, floats, layers, model
 
-from epcheck.models.graph.subgraph import RECEIVED, SubgraphError, disconnected, extract, received, with_outputs
+from epcheck.models.graph.subgraph import RECEIVED, SubgraphError, disconnect_nodes, extract, select_feeds, with_outputs
 from epcheck.models.graph.wiring import wire
 
 
@@ -26,7 +26,7 @@ def test_a_part_computes_what_it_computes_in_the_model() -> None:
     assert [node.name for node in part.graph.node] == ["n4", "n5", "n7"]
     assert [value.name for value in part.graph.input] == ["out0", "relu1"]
     assert {tensor.name for tensor in part.graph.initializer} == {"w1", "b1"}
-    got = session(part, received(wiring, [4, 5, 7], values))
+    got = session(part, select_feeds(wiring, [4, 5, 7], values))
     assert set(got) == {"sum1", "out1"}
     for name, value in got.items():
         np.testing.assert_array_equal(value, values[name])
@@ -66,10 +66,10 @@ def test_a_body_takes_along_what_it_captures() -> None:
     whole = model(nodes, [floats("x", 4, 8), condition], ["y"], {"w": np.float32([1])})
     values = {"outer": -feeds()["x"], "condition": np.array(True)}
     wiring = wire(whole)
-    assert wiring.received_by(1) == ("condition", "outer")
+    assert wiring.list_received_values(1) == ("condition", "outer")
     part = extract(wiring, [1], values)
     assert {value.name for value in part.graph.input} == {"condition", "outer"}
-    np.testing.assert_array_equal(session(part, received(wiring, [1], values))["y"], 1 - feeds()["x"])
+    np.testing.assert_array_equal(session(part, select_feeds(wiring, [1], values))["y"], 1 - feeds()["x"])
 
 
 def test_only_functions_that_are_called_come_along() -> None:
@@ -100,7 +100,7 @@ def test_external_data_stays_where_it_is() -> None:
 def test_nodes_of_a_disconnected_model_receive_what_is_given_and_nothing_else() -> None:
     whole = layers(2)
     values = everything(whole) | {"sum0": np.full((4, 8), -1, np.float32)}
-    alone, received_values = disconnected(wire(whole), [0, 2, 3], values)
+    alone, received_values = disconnect_nodes(wire(whole), [0, 2, 3], values)
     assert set(received_values) == {f"{RECEIVED}{name}" for name in ("x", "sum0", "relu0")}
     got = session(alone, received_values)
     assert not got["relu0"].any()  # of the received sum, not of what n1 makes
@@ -116,4 +116,4 @@ def test_an_input_of_which_nothing_is_known_is_an_error() -> None:
     with pytest.raises(SubgraphError, match="'v' is not known"):
         extract(wiring, [1], {})
     with pytest.raises(SubgraphError, match="'v' is not known"):
-        received(wiring, [1], {})
+        select_feeds(wiring, [1], {})

@@ -14,7 +14,7 @@ from epcheck.models.oracle.rounding import RandomRounding
 def change(graph: str, x: np.ndarray, seed: int = 0) -> float:
     """The relative change of the output `y` by random rounding."""
     built = model(graph)
-    types = values.of_graph(values.inferred(built, {"x": x.shape}).graph)
+    types = values.of_graph(values.infer_types(built, {"x": x.shape}).graph)
     right = np.asarray(oracle.evaluate(built, {"x": x}).values["y"])
     rounded = np.asarray(oracle.evaluate(built, {"x": x}, disturbance=RandomRounding(types, seed)).values["y"])
     return float(np.abs(right - rounded).max() / np.abs(right).max())
