@@ -72,21 +72,21 @@ class Subject:
     limits: AdviceLimits = field(default_factory=AdviceLimits)
 
 
-def advised(placement: Placement, subject: Subject, candidate: Run, baseline: Run) -> Placement:
+def advise_placement(placement: Placement, subject: Subject, candidate: Run, baseline: Run) -> Placement:
     """The placement, with advice on each node that is not on the provider. Raises TargetDown."""
     if not placement.elsewhere:
         return placement
-    return _Adviser(placement, subject, candidate, baseline).advised()
+    return _Adviser(placement, subject, candidate, baseline).add_advice()
 
 
 def advice_on(alone: LoneNode, provider: str, candidate: Run, baseline: Run) -> Advice:
     """Advice on a node that the provider refuses, with the values that it received. Raises TargetDown."""
     limits = AdviceLimits()
     until = time.monotonic() + limits.seconds
-    return _tried(alone, provider, _expected(alone, baseline), candidate, limits.of_node, until)
+    return _try_changes(alone, provider, _compute_expected_outputs(alone, baseline), candidate, limits.of_node, until)
 
 
-def _expected(alone: LoneNode, baseline: Run) -> Mapping[str, Feed]:
+def _compute_expected_outputs(alone: LoneNode, baseline: Run) -> Mapping[str, Feed]:
     """The node's outputs: the baseline's, or the oracle's where that has no kernel for the node; else nothing."""
     outcome = baseline(alone.model, alone.feeds, level="disabled")
     if outcome.is_done:
@@ -110,7 +110,7 @@ class _Adviser:
         self._until = time.monotonic() + subject.limits.seconds
         self._sessions = 0
 
-    def advised(self) -> Placement:
+    def add_advice(self) -> Placement:
         elsewhere, subject = self._placement.elsewhere, self._subject
         scopes = dict.fromkeys(node.scope for node in elsewhere)
         known = graphs.graphs(subject.model, subject.feeds, scopes, self._baseline)
@@ -130,7 +130,7 @@ class _Adviser:
         """Advice on these nodes of one graph."""
         groups, index = _alike(graph.wiring, nodes), graph.index
         room = self._subject.limits.bytes
-        values = graphs.received(graph, [index[alike[0].name] for alike in groups], self._baseline, room)
+        values = graphs.read_received_values(graph, [index[alike[0].name] for alike in groups], self._baseline, room)
         found: dict[tuple[str, str], Advice] = {}
         for alike in groups:
             advice = self._of(graph.wiring, index[alike[0].name], alike[0], values)
@@ -147,11 +147,11 @@ class _Adviser:
             alone = lone_node(wiring, at, values)
         except SubgraphError as error:
             return Advice("", f"not tried: {error}")
-        expected = _expected(alone, self._baseline)
+        expected = _compute_expected_outputs(alone, self._baseline)
         if not expected:
             return Advice("", "not tried: neither the baseline nor the oracle runs the node alone")
         limit = min(self._subject.limits.of_node, self._subject.limits.sessions - self._sessions)
-        advice = _tried(alone, self._placement.provider, expected, self._candidate, limit, self._until)
+        advice = _try_changes(alone, self._placement.provider, expected, self._candidate, limit, self._until)
         self._sessions += advice.sessions
         return advice if advice.change or advice.alone else replace(advice, result=why_nothing(node))
 
@@ -168,7 +168,9 @@ class _Adviser:
             outcome = self._candidate(fixed, subject.feeds, level=subject.level)
         if outcome is None or not outcome.is_done or outcome.assignment is None:
             for key in unsolved:
-                found[key] = self._unsolved(kept[key], found[key], "" if outcome is None else _failed(outcome))
+                found[key] = self._explain_vain_tries(
+                    kept[key], found[key], "" if outcome is None else _explain_failed_session(outcome)
+                )
             return
         assert subject.outcome is not None
         error = _error(subject.outcome.outputs, outcome.outputs)
@@ -187,9 +189,11 @@ class _Adviser:
                                     found[key].sessions + 1)  # fmt: skip
             else:
                 tried = f"with fixed sizes it is, but the outputs differ by {error:.1e} of their range"
-                found[key] = self._unsolved(kept[key], found[key], tried if is_gone else "with fixed sizes as well")
+                found[key] = self._explain_vain_tries(
+                    kept[key], found[key], tried if is_gone else "with fixed sizes as well"
+                )
 
-    def _unsolved(self, node: NodePlacement, advice: Advice, tried: str) -> Advice:
+    def _explain_vain_tries(self, node: NodePlacement, advice: Advice, tried: str) -> Advice:
         """Why nothing places a node, the sizes of the inputs included. tried: in words, what was tried in vain."""
         if not advice.alone:
             return advice
@@ -207,7 +211,7 @@ def lone_node(wiring: Wiring, at: int, values: Mapping[str, Feed]) -> LoneNode:
     return LoneNode(model, select_feeds(wiring, [at], values), place)
 
 
-def _failed(outcome: ModelOutcome) -> str:
+def _explain_failed_session(outcome: ModelOutcome) -> str:
     """Why a session with fixed sizes says nothing, in words."""
     if outcome.is_done:
         return ""
@@ -215,7 +219,7 @@ def _failed(outcome: ModelOutcome) -> str:
     return f"with fixed sizes the whole model fails in {outcome.during}{f': {message}' if message else ''}"
 
 
-def _tried(
+def _try_changes(
     alone: LoneNode, provider: str, expected: Mapping[str, Feed], candidate: Run, limit: int, until: float
 ) -> Advice:
     """Ask the provider about the node alone, then with each change, until one places it with the same values. until:

@@ -50,7 +50,7 @@ class Change:
     exempt: frozenset[str] = frozenset()
     narrow: str = ""
 
-    def then(self, other: Change) -> Change:
+    def combine(self, other: Change) -> Change:
         """Both, where `other` was made of this one's model."""
         return Change(f"{self.words}, and {other.words}", other.model, self.exempt | other.exempt,
                       other.narrow or self.narrow)  # fmt: skip

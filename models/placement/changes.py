@@ -39,7 +39,7 @@ def changes(alone: LoneNode, claims: Claims | None) -> Iterator[Change]:
     takes them. claims: None where there are none."""
     first = list(_single(alone, claims))
     second = [
-        change.then(more) for change in first if (on := change.on(alone)).at >= 0 for more in _together(on, claims)
+        change.combine(more) for change in first if (on := change.on(alone)).at >= 0 for more in _together(on, claims)
     ]
     every = [*first, *second]
     if claims is None:
@@ -62,8 +62,8 @@ def _single(alone: LoneNode, claims: Claims | None) -> Iterator[Change]:
     yield from rewrites(alone)
     yield from _versions(alone, claims)
     yield from _casts(alone, claims)
-    yield from _defined(alone)
-    if (change := fixed_sizes(alone)) is not None:
+    yield from _substitute_definition(alone)
+    if (change := fix_sizes(alone)) is not None:
         yield change
 
 
@@ -72,7 +72,7 @@ def _together(alone: LoneNode, claims: Claims | None) -> Iterator[Change]:
     yield from rewrites(alone)
 
 
-def fixed_sizes(alone: LoneNode) -> Change | None:
+def fix_sizes(alone: LoneNode) -> Change | None:
     """The sizes of the values that it received in place of dynamic ones; None where every size is fixed."""
     shapes = {name: value.shape for name, value in alone.feeds.items() if isinstance(value, np.ndarray)}
     changed = with_shapes(alone.model, shapes)
@@ -162,7 +162,7 @@ def _element(dtype: str) -> int:
     return TensorProto.BFLOAT16 if dtype == "bfloat16" else int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
 
-def _defined(alone: LoneNode) -> Iterator[Change]:
+def _substitute_definition(alone: LoneNode) -> Iterator[Change]:
     """The operators that ONNX defines it by, in its place."""
     node = alone.node
     if node.domain not in ("", "ai.onnx"):

@@ -57,7 +57,9 @@ def graphs(
     return found
 
 
-def received(graph: Graph, nodes: Collection[int], baseline: Run, room: float = float("inf")) -> dict[str, Feed]:
+def read_received_values(
+    graph: Graph, nodes: Collection[int], baseline: Run, room: float = float("inf")
+) -> dict[str, Feed]:
     """What these nodes of a graph receive on the baseline, beside its feeds; nothing where it does not say. room: bytes
     of the values at most."""
     wiring = graph.wiring
@@ -87,7 +89,7 @@ def _first_run(graph: Graph, at: int, baseline: Run) -> BodyRun | None:
         raise _Reached(run)
 
     try:
-        visit(wiring, at, {**values, **received(graph, [at], baseline)}, reach)
+        visit(wiring, at, {**values, **read_received_values(graph, [at], baseline)}, reach)
     except _Reached as reached:
         return reached.run
     except SubgraphError:

@@ -141,7 +141,7 @@ def place(
     )
 
 
-def named(model: onnx.ModelProto) -> onnx.ModelProto:
+def name_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model with a name of its own for every node, in bodies as well; the model itself where they have that."""
     taken = Counter(node.name for node in _protos(model.graph.node))
     if not taken[""] and max(taken.values(), default=1) == 1:
@@ -309,12 +309,12 @@ def _best_opset(model: onnx.ModelProto, graphs: Sequence[Scope], claims: Claims 
     if claims is None or not any(p.kind == VERSION for graph in graphs for p in prediction.predict(graph, claims)):
         return None
 
-    def taken(version: int) -> int:
+    def count_claimed(version: int) -> int:
         keys = (("", proto.op_type, prediction.since_version(proto.op_type, version)) for proto in protos)
         return sum(key in claims.operators for key in keys)
 
     oldest = max(OLDEST_OPSET, *(first_opset(proto.op_type) for proto in protos))
-    counts = {version: taken(version) for version in range(oldest, opset + 1)}
+    counts = {version: count_claimed(version) for version in range(oldest, opset + 1)}
     best = max(counts, key=lambda version: (counts[version], version), default=opset)
     return (best, counts[best]) if counts.get(best, 0) > counts.get(opset, 0) else None
 

@@ -55,7 +55,7 @@ def _layout_zero(alone: LoneNode) -> Change | None:
         return None
     states = dict.fromkeys((0, 5, 6) if alone.node.op_type == "LSTM" else (0, 5), BATCH_FIRST)
     outputs = {0: Y_BATCH_FIRST, 1: BATCH_FIRST, 2: BATCH_FIRST}
-    changed = _transposed(alone, states, outputs)
+    changed = _add_transposes(alone, states, outputs)
     _set(changed.graph.node[_at(changed, alone)], "layout", None)
     return Change("set layout to 0 and put a Transpose around it for X, the initial states and the outputs", changed)
 
@@ -156,7 +156,7 @@ def _with_attribute(alone: LoneNode, name: str, value: Any, why: str) -> Change:
     return Change(f"{f'leave out {name}' if value is None else f'set {name} to {value}'}: {why}", changed)
 
 
-def _transposed(
+def _add_transposes(
     alone: LoneNode, inputs: Mapping[int, tuple[int, ...]], outputs: Mapping[int, tuple[int, ...]]
 ) -> onnx.ModelProto:
     """The model with a Transpose at these inputs and outputs of the node."""

@@ -40,7 +40,7 @@ from epcheck.models.placement import placement
 from epcheck.models.precision import node_precision
 from epcheck.models.precision.diagnosis import Attempt, Diagnosis
 from epcheck.models.precision.node_precision import NodePrecision, Observed
-from epcheck.models.precision.ranges import Range, Recorder, joined
+from epcheck.models.precision.ranges import Range, Recorder, join_ranges
 from epcheck.models.precision.smallest_set import SmallestSet, smallest_set
 from epcheck.models.precision.subject import Subject, subject
 from epcheck.models.quantization import examination
@@ -98,7 +98,7 @@ def diagnose(request: DiagnosisRequest, report: Callable[[str], None] = lambda _
         size = f"larger than {LARGE_BYTES >> 20} MiB"
         raise DoctorError(f"'{request.model}' is {size}, too large for the oracle")
     whole = model_file.embedded(parsed, path)
-    graph = placement.named(inline_file(request.model, whole))
+    graph = placement.name_nodes(inline_file(request.model, whole))
     asked = subject(graph, request.converted)
     tried = tuple(trials(graph, request.feeding))
     with ExitStack() as resources:
@@ -139,7 +139,7 @@ class _Doctor:
         self._known: list[KnownTrial] = []
         self._ranges: dict[str, Range] = {}
         inferred = values.infer_types(asked.narrow, tried[0].shapes)
-        self._thresholds = {name: _allowed(bound, request.override)
+        self._thresholds = {name: _loosen_threshold(bound, request.override)
                             for name, bound in thresholds.of_outputs(inferred).items()}  # fmt: skip
 
     def diagnosis(self, path: Path, report: Callable[[str], None]) -> Diagnosis:
@@ -193,7 +193,7 @@ class _Doctor:
             recorder.add({name: value for name, value in trial.inputs.items() if isinstance(value, np.ndarray)})
             self._known.append(KnownTrial(trial, dict(tensors_by_name(evaluation.values)), recorder.values))
             for name, found in recorder.ranges.items():
-                self._ranges[name] = joined((self._ranges.get(name, Range()), found))
+                self._ranges[name] = join_ranges((self._ranges.get(name, Range()), found))
         return ""
 
     def _attempt(self, model: onnx.ModelProto, is_search: bool = False) -> Attempt:
@@ -232,7 +232,7 @@ class _Doctor:
         return node_precision.of_nodes(self._subject, self._ranges, single, whole)
 
 
-def _allowed(bound: Threshold, override: Override) -> Threshold:
+def _loosen_threshold(bound: Threshold, override: Override) -> Threshold:
     """The threshold of an output: that of a validation, but at least a relative error of CEILING: what a deep model
     makes of honest rounding in float16. What the user chose is not extended."""
     chosen = override.apply(bound)

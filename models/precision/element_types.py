@@ -48,12 +48,14 @@ def element_types(wiring: Wiring) -> dict[str, int]:
             found.setdefault(name, kind.tensor_type.elem_type)
     opsets = {entry.domain: entry.version for entry in wiring.model.opset_import}
     for node in graph.node:
-        for name, element_type in _made(node, opsets, found):
+        for name, element_type in _infer_output_types(node, opsets, found):
             found.setdefault(name, element_type)
     return found
 
 
-def _made(node: onnx.NodeProto, opsets: Mapping[str, int], known: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+def _infer_output_types(
+    node: onnx.NodeProto, opsets: Mapping[str, int], known: Mapping[str, int]
+) -> Iterator[tuple[str, int]]:
     """Outputs that have the type of an input, or that of no choice."""
     signature = signature_of(node, opsets)
     if signature is None:

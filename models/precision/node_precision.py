@@ -15,7 +15,7 @@ from epcheck.models.accuracy.metrics import Metrics, measure, portion
 from epcheck.models.execution.model_outcome import DONE
 from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.subgraph import disconnect_nodes
-from epcheck.models.precision.ranges import LARGEST, LEAST, Range, digits, joined
+from epcheck.models.precision.ranges import LARGEST, LEAST, Range, digits, join_ranges
 from epcheck.models.precision.subject import Subject
 from epcheck.models.wrong_nodes.culprit import GraphNode, graph_node
 from epcheck.models.wrong_nodes.node_check import is_random
@@ -96,7 +96,7 @@ class NodePrecision:
         return "stays within float16"
 
 
-def observed(got: Array | None, truth: Feed) -> Observed | None:
+def observe_value(got: Array | None, truth: Feed) -> Observed | None:
     """What the provider made of a value whose truth is known in float64."""
     if got is None or not isinstance(truth, np.ndarray) or got.shape != truth.shape or got.dtype.kind != "f":
         return None
@@ -118,7 +118,7 @@ def alone(subject: Subject, search: Search, truth: Mapping[str, Feed]) -> dict[s
     nodes = [node for node in producers if known >= set(wiring.reads[node]) and not is_random(wiring, node)
              and not any(attribute.HasField("g") for attribute in wiring.model.graph.node[node].attribute)]  # fmt: skip
     got = dict(_run(search, nodes, values))
-    return _seen(subject, got, truth)
+    return _observe_values(subject, got, truth)
 
 
 def _run(search: Search, nodes: Sequence[int], values: Mapping[str, Feed]) -> Iterator[tuple[str, Feed]]:
@@ -139,14 +139,14 @@ def inside(subject: Subject, search: Search, truth: Mapping[str, Feed]) -> dict[
     these values as outputs. Raises LimitsReached."""
     wanted = [name for value, name in subject.values.items() if value in truth and search.wiring.can_be_output(name)]
     outcome = search.run_whole(wanted)
-    return _seen(subject, outcome.outputs, truth) if outcome.stage == DONE else {}
+    return _observe_values(subject, outcome.outputs, truth) if outcome.stage == DONE else {}
 
 
-def _seen(subject: Subject, got: Mapping[str, Feed], truth: Mapping[str, Feed]) -> dict[str, Observed]:
+def _observe_values(subject: Subject, got: Mapping[str, Feed], truth: Mapping[str, Feed]) -> dict[str, Observed]:
     found = {}
     for value, name in subject.values.items():
         array = got.get(name)
-        seen = observed(array if isinstance(array, np.ndarray) else None, truth.get(value))
+        seen = observe_value(array if isinstance(array, np.ndarray) else None, truth.get(value))
         if seen is not None:
             found[value] = seen
     return found
@@ -167,8 +167,8 @@ def of_nodes(
         found.append(
             NodePrecision(
                 graph_node(subject.model, at),
-                joined(ranges[name] for name in made if name in ranges),
-                joined(ranges[name] for name in subject.wiring.list_received_values(at) if name in ranges),
+                join_ranges(ranges[name] for name in made if name in ranges),
+                join_ranges(ranges[name] for name in subject.wiring.list_received_values(at) if name in ranges),
                 max((weights.get(name, 0.0) for name in subject.wiring.reads[at]), default=0.0),
                 _worst([single[name] for name in made if name in single]),
                 _worst([whole[name] for name in made if name in whole]),

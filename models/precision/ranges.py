@@ -39,7 +39,7 @@ class Range:
 
 def range_of(value: Feed) -> Range:
     """The range of a tensor, or of the tensors of a sequence."""
-    return joined(_of_tensor(tensor) for tensor in tensors(value) if tensor.dtype.kind == "f")
+    return join_ranges(_of_tensor(tensor) for tensor in tensors(value) if tensor.dtype.kind == "f")
 
 
 def _of_tensor(value: Array) -> Range:
@@ -54,7 +54,7 @@ def _of_tensor(value: Array) -> Range:
     return Range(value.size, float(size.max()), float(size.min()), *(count / value.size for count in counts))
 
 
-def joined(ranges: Iterable[Range]) -> Range:
+def join_ranges(ranges: Iterable[Range]) -> Range:
     """The range of several values together."""
     found = [each for each in ranges if each.elements]
     if len(found) < 2:
@@ -87,7 +87,7 @@ class Recorder:
         for name, value in values.items():
             if not name or value is None:
                 continue
-            self.ranges[name] = joined((self.ranges.get(name, Range()), range_of(value)))
+            self.ranges[name] = join_ranges((self.ranges.get(name, Range()), range_of(value)))
             size = sum(tensor.nbytes for tensor in tensors(value))
             if size <= self._room:
                 self._room -= size

@@ -44,7 +44,7 @@ class Retyping:
         """What the name of a value in the new type ends with."""
         return f"_{TensorProto.DataType.Name(self.new).lower().replace('float', 'float32').replace('3216', '16')}"
 
-    def renamed(self, value: str) -> str:
+    def make_retyped_name(self, value: str) -> str:
         """The name of a value in the new type."""
         name = f"{value}{self.suffix}"
         while name in self._taken:
@@ -55,7 +55,7 @@ class Retyping:
     def _taken(self) -> frozenset[str]:
         return frozenset({*self.wiring.producer, *self.wiring.constants, *self.wiring.inputs})
 
-    def applied(self, chosen: Collection[int]) -> onnx.ModelProto:
+    def retype_nodes(self, chosen: Collection[int]) -> onnx.ModelProto:
         """The model with these nodes in the new type. Graph inputs and outputs keep their types."""
         return _Application(self, frozenset(chosen)).model()
 
@@ -116,7 +116,7 @@ class _Application:
             if sparse.values.name in self._read_new:
                 yield self._cast(sparse.values.name, self._retyping.new)
         for at, source in enumerate(self._retyping.model.graph.node):
-            yield self._changed(at, source) if at in self._chosen else source
+            yield self._retype_node(at, source) if at in self._chosen else source
             for name in filter(None, source.output):
                 if name in self._made_new and name in self._read_old:
                     yield self._cast(name, self._retyping.old)
@@ -124,17 +124,17 @@ class _Application:
                     yield self._cast(name, self._retyping.new)
 
     def _cast(self, value: str, to: int) -> onnx.NodeProto:
-        other = self._retyping.renamed(value)
+        other = self._retyping.make_retyped_name(value)
         names = (value, other) if to == self._retyping.new else (other, value)
         return helper.make_node("Cast", [names[0]], [names[1]], name=f"Cast_{names[1]}", to=to)
 
-    def _changed(self, at: int, source: onnx.NodeProto) -> onnx.NodeProto:
+    def _retype_node(self, at: int, source: onnx.NodeProto) -> onnx.NodeProto:
         found = self._retyping.places[at]
         node = onnx.NodeProto()
         node.CopyFrom(source)
         for names, changed in ((node.input, found.inputs), (node.output, found.outputs)):
             for place in changed:
-                names[place] = self._retyping.renamed(names[place])
+                names[place] = self._retyping.make_retyped_name(names[place])
         for attribute in node.attribute:
             if attribute.name == found.attribute:
                 self._change_attribute(attribute)
@@ -154,7 +154,7 @@ class _Application:
 
     def _weight(self, tensor: onnx.TensorProto) -> onnx.TensorProto:
         changed = self._tensor(tensor)
-        changed.name = self._retyping.renamed(tensor.name)
+        changed.name = self._retyping.make_retyped_name(tensor.name)
         return changed
 
     def _tensor(self, tensor: onnx.TensorProto) -> onnx.TensorProto:

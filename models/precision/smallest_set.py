@@ -33,7 +33,7 @@ def smallest_set(
     known: dict[frozenset[int], bool] = {}
     best: list[tuple[int, ...]] = []
 
-    def tried(nodes: Sequence[int]) -> bool:
+    def try_nodes(nodes: Sequence[int]) -> bool:
         key = frozenset(nodes)
         if key not in known:
             known[key] = is_right(sorted(key))
@@ -42,12 +42,12 @@ def smallest_set(
         return known[key]
 
     try:
-        start = _enough(suspects, others, tried)
+        start = _enough(suspects, others, try_nodes)
         if start is None:
             return None
-        minimize(start, tried)
+        minimize(start, try_nodes)
         if len(best[0]) > 1 and len(start) <= BOTH_WAYS:
-            minimize(start[::-1], tried)
+            minimize(start[::-1], try_nodes)
     except LimitsReached:
         if not best:
             raise

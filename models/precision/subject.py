@@ -49,8 +49,8 @@ class Subject:
     def with_wide(self, nodes: Collection[int]) -> onnx.ModelProto:
         """The float16 model with these nodes in float32."""
         if self.converted:
-            return self.retyping.applied([node for node in self.nodes if node not in nodes])
-        return self.retyping.applied(nodes)
+            return self.retyping.retype_nodes([node for node in self.nodes if node not in nodes])
+        return self.retyping.retype_nodes(nodes)
 
     @cached_property
     def narrow(self) -> onnx.ModelProto:
@@ -68,7 +68,7 @@ class Subject:
         nodes = self.model.graph.node
         if self.converted:
             made = (nodes[at].output[place] for at, found in self.retyping.places.items() for place in found.outputs)
-            return {name: self.retyping.renamed(name) for name in made}
+            return {name: self.retyping.make_retyped_name(name) for name in made}
         types = self.retyping.types
         return {name: name for name in self.wiring.producer if types.get(name) == NARROW}
 
@@ -80,13 +80,13 @@ class Subject:
             if not isinstance(value, np.ndarray):
                 found[name] = value
                 continue
-            found[name] = _rounded(value, types.get(name, 0))
+            found[name] = _round_to_type(value, types.get(name, 0))
             if self.converted and types.get(name) == WIDE:
-                found[self.retyping.renamed(name)] = _rounded(value, NARROW)
+                found[self.retyping.make_retyped_name(name)] = _round_to_type(value, NARROW)
         return found
 
 
-def _rounded(value: Array, element_type: int) -> Array:
+def _round_to_type(value: Array, element_type: int) -> Array:
     """In the dtype of float16 and float32 values; others as they are."""
     if value.dtype.kind != "f" or element_type not in _DTYPES:
         return value

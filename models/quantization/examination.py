@@ -29,7 +29,7 @@ from epcheck.models.oracle.node import OracleError
 from epcheck.models.quantization import float_model, judging, parameters, weights
 from epcheck.models.quantization.fault import CERTAIN, Effect, FaultyQuantizer, QuantizerFault
 from epcheck.models.quantization.float_model import Pair, Suggested
-from epcheck.models.quantization.observed import Observed, Recorder, suggested
+from epcheck.models.quantization.observed import Observed, Recorder, suggest_parameters
 from epcheck.models.quantization.quantizers import Quantizer, quantizers
 from epcheck.models.quantization.result import MeasuredQuantizer, Quantization
 from epcheck.models.validation.truth import ORACLE_S, tensors_by_name
@@ -113,7 +113,7 @@ class _Examination:
         if pair is None or not self._known or pair.quantizer.node.index not in seen:
             return fault
         at = pair.quantizer.node.index
-        better = suggested(pair, seen[at])
+        better = suggest_parameters(pair, seen[at])
         alone, _ = self._error(self._alone(at, {}))
         mended, _ = self._error(self._alone(at, {at: better})) if alone is not None and better.scale > 0 else (0.0, "")
         if alone is None or mended is None:

@@ -6,7 +6,7 @@ from epcheck.models.accuracy.metrics import portion
 from epcheck.models.graph.wiring import Wiring
 from epcheck.models.quantization.fault import FaultyQuantizer, QuantizerFault
 from epcheck.models.quantization.float_model import Pair
-from epcheck.models.quantization.observed import Observed, bits_lost, suggested
+from epcheck.models.quantization.observed import Observed, bits_lost, suggest_parameters
 
 BITS, BITS_MADE_UP = 2.0, 3.0
 """Bits that a scale has to lose against that of the values themselves: calibration by percentiles or entropy loses one
@@ -39,7 +39,7 @@ def fault(pair: Pair, seen: Observed, wiring: Wiring, are_feeds_generated: bool)
     lost = bits_lost(pair, seen)
     if lost < (BITS_MADE_UP if are_feeds_generated else BITS):
         return None
-    better = suggested(pair, seen)
+    better = suggest_parameters(pair, seen)
     each = pair.quantizer
     low, high = (float((each.scale * (end - each.zero)).ravel()[0]) for end in each.ends)
     held, reached = f"[{low:.4g}, {high:.4g}]", f"[{seen.least:.4g}, {seen.most:.4g}]"

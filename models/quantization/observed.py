@@ -28,7 +28,7 @@ class Observed:
     noise: float = 0.0
     clipped: float = 0.0
 
-    def joined(self, other: Observed) -> Observed:
+    def join(self, other: Observed) -> Observed:
         """Of both together."""
         return Observed(
             self.elements + other.elements, min(self.least, other.least), max(self.most, other.most),
@@ -37,7 +37,7 @@ class Observed:
         )  # fmt: skip
 
 
-def observed(pair: Pair, value: Array) -> Observed:
+def observe_value(pair: Pair, value: Array) -> Observed:
     """What the pair makes of a value, float64."""
     each = pair.quantizer
     low, high = each.ends
@@ -53,7 +53,7 @@ def observed(pair: Pair, value: Array) -> Observed:
     )  # fmt: skip
 
 
-def suggested(pair: Pair, seen: Observed) -> Suggested:
+def suggest_parameters(pair: Pair, seen: Observed) -> Suggested:
     """A scale and a zero point whose range is that of the values, 0 within, as the quantiser's own zero point is:
     in the middle of a signed type (symmetric), at the lowest level, or anywhere."""
     low, high = pair.quantizer.ends
@@ -66,7 +66,7 @@ def suggested(pair: Pair, seen: Observed) -> Suggested:
 def bits_lost(pair: Pair, seen: Observed) -> float:
     """How many bits fewer than with the suggested scale are right: half the binary logarithm of the ratio of noises.
     The noise of the suggested one is that of rounding, a twelfth of its square for each value (Bennett 1948)."""
-    least = seen.elements * suggested(pair, seen).scale ** 2 / 12
+    least = seen.elements * suggest_parameters(pair, seen).scale ** 2 / 12
     return 0.5 * math.log2(seen.noise / least) if seen.noise > 0 and least > 0 else 0.0
 
 
@@ -93,4 +93,4 @@ class Recorder:
             for pair in self.pairs.get(name, ()):
                 if isinstance(value, np.ndarray) and value.dtype.kind == "f":
                     at = pair.quantizer.node.index
-                    self.seen[at] = self.seen.get(at, Observed()).joined(observed(pair, value.astype(np.float64)))
+                    self.seen[at] = self.seen.get(at, Observed()).join(observe_value(pair, value.astype(np.float64)))

@@ -32,13 +32,13 @@ def faults(wiring: Wiring, found: Sequence[Quantizer]) -> Iterator[FaultyQuantiz
     made = {each.result: each for each in found}
     opset = next((each.version for each in wiring.model.opset_import if each.domain in ("", "ai.onnx")), 1)
     for each in found:
-        fault = next(_own(each, wiring, opset), None) or _pair(each, made)
+        fault = next(_check_own_parameters(each, wiring, opset), None) or _pair(each, made)
         if fault is not None:
             yield fault
     yield from _biases(wiring.model.graph.node, made)
 
 
-def _own(each: Quantizer, wiring: Wiring, opset: int) -> Iterator[FaultyQuantizer]:
+def _check_own_parameters(each: Quantizer, wiring: Wiring, opset: int) -> Iterator[FaultyQuantizer]:
     bad = ~np.isfinite(each.scale) | (each.scale <= 0)
     if bad.any() and not _is_empty(each, bad, wiring):
         value = each.scale[bad].ravel()[0]

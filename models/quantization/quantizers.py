@@ -88,10 +88,10 @@ def quantizers(wiring: Wiring) -> tuple[Quantizer, ...]:
     types, declared = values.of_graph(values.infer_types(wiring.model, {}).graph), values.of_graph(graph)
     types |= {tensor.name: declared[tensor.name] for tensor in graph.initializer}
     constants = _constants(wiring)
-    return tuple(_found(wiring, types, constants))
+    return tuple(_find_quantizers(wiring, types, constants))
 
 
-def _found(wiring: Wiring, types: Mapping[str, Type], constants: Mapping[str, Array]) -> Iterator[Quantizer]:
+def _find_quantizers(wiring: Wiring, types: Mapping[str, Type], constants: Mapping[str, Array]) -> Iterator[Quantizer]:
     for index, node in enumerate(wiring.model.graph.node):
         if node.op_type not in (QUANTIZE, DEQUANTIZE) or node.domain not in DOMAINS or len(node.input) < 2:
             continue

@@ -73,7 +73,7 @@ def _of_levels(each: Quantizer, levels: Array) -> Iterator[FaultyQuantizer]:
         yield FaultyQuantizer(each.node, QuantizerFault.SATURATES, words)
     if each.per_axis:
         yield from _axis(each, levels)
-    used = _used(each, levels)
+    used = _compute_used_share(each, levels)
     if used < USED:
         words = f"it uses {portion(used)} of its levels, from {levels.min()} to {levels.max()}: its scale is too large"
         yield FaultyQuantizer(each.node, QuantizerFault.WASTES, words)
@@ -84,7 +84,7 @@ def _by_slice(levels: Array, axis: int) -> Array:
     return np.moveaxis(levels, axis, 0).reshape(levels.shape[axis], -1)
 
 
-def _used(each: Quantizer, levels: Array) -> float:
+def _compute_used_share(each: Quantizer, levels: Array) -> float:
     """The share of its levels between the least and the greatest, the zero point among them; of vectors of scales the
     median over the slices that are not empty."""
     rows = _by_slice(levels, each.axis) if each.per_axis else levels.reshape(1, -1)
@@ -100,16 +100,20 @@ def _axis(each: Quantizer, levels: Array) -> Iterator[FaultyQuantizer]:
     if each.zero.any():
         return
     axis = each.axis % levels.ndim
-    most = _reached(levels, axis)
+    most = _compute_least_reach(levels, axis)
     for other in range(levels.ndim):
-        if other != axis and levels.shape[other] == each.scale.size and most < FULL <= _reached(levels, other):
+        if (
+            other != axis
+            and levels.shape[other] == each.scale.size
+            and most < FULL <= _compute_least_reach(levels, other)
+        ):
             words = (f"its {each.scale.size} scales are along axis {axis}, and its levels were made along axis "
                      f"{other}, where every slice reaches the end of the range")  # fmt: skip
             yield FaultyQuantizer(each.node, QuantizerFault.AXIS, words)
             return
 
 
-def _reached(levels: Array, axis: int) -> float:
+def _compute_least_reach(levels: Array, axis: int) -> float:
     """The least over all slices that are not empty of the largest magnitude, as a share of the largest of all."""
     largest = np.abs(_by_slice(levels, axis)).max(1)
     largest = largest[largest > 0]

@@ -13,7 +13,7 @@ from epcheck.models.feeds.trials import Trial
 from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.subgraph import SubgraphError
 from epcheck.models.graph.wiring import wire
-from epcheck.models.placement.advise import Subject, advice_on, advised, lone_node
+from epcheck.models.placement.advise import Subject, advice_on, advise_placement, lone_node
 from epcheck.models.placement.graphs import Run
 from epcheck.models.placement.placement import Placement
 from epcheck.models.validation.runnable import RunnableModel
@@ -35,7 +35,7 @@ class Adviser:
         at = next((at for at, outcome in enumerate(outcomes) if outcome.is_done), 0)
         outcome = outcomes[at] if outcomes and outcomes[at].is_done else None
         subject = Subject(self.model.graph, tried[at].inputs, self.level, outcome)
-        return advised(placed, subject, self._run(self.candidate), self._run(self.baseline or self.candidate))
+        return advise_placement(placed, subject, self._run(self.candidate), self._run(self.baseline or self.candidate))
 
     def on_culprits(self, found: Validation) -> Validation:
         """The validation with advice on each node that the candidate refuses."""

@@ -41,7 +41,7 @@ def runnable(path: Path, model: onnx.ModelProto) -> RunnableModel:
     graph = inline_file(path, model)
     cast: dict[str, str] = {}
     if model.ByteSize() <= NAMED_BYTES:
-        graph, cast = feedable.add_casts(placement.named(order_nodes(graph)))
+        graph, cast = feedable.add_casts(placement.name_nodes(order_nodes(graph)))
     data_folder = path.parent if has_external_data(graph) else None
     if graph is model:
         return RunnableModel(model, path, None, data_folder)

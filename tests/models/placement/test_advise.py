@@ -18,7 +18,7 @@ from placed_models import CPU, DML, model, node
 from epcheck.models.execution.model_outcome import CREATE, DONE, ModelOutcome
 from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.wiring import wire
-from epcheck.models.placement.advise import AdviceLimits, Subject, advice_on, advised, lone_node
+from epcheck.models.placement.advise import AdviceLimits, Subject, advice_on, advise_placement, lone_node
 from epcheck.models.placement.change import Advice
 from epcheck.models.placement.placement import Placement, place
 
@@ -59,7 +59,7 @@ def found(whole: onnx.ModelProto, candidate: Any = None, feeds: Any = None, **ch
     feeds = feeds or {"x": X}
     placement = place(whole, DML, None, {})
     subject = Subject(whole, feeds, "all", None, AdviceLimits(**changes))
-    return advised(placement, subject, candidate or ByClaims(), on_cpu)
+    return advise_placement(placement, subject, candidate or ByClaims(), on_cpu)
 
 
 def test_a_node_gets_the_change_that_places_it() -> None:
@@ -127,7 +127,7 @@ def test_a_node_of_a_body_that_the_provider_takes_alone_stays_with_the_body() ->
     whole, candidate = branches(node("Relu", "x", "z"), 13), KeepsBodies()
     outcome = candidate(whole, {"x": X}, "all")
     placement = place(whole, DML, ((CPU, "If", "y"), (CPU, "Relu", "z")), {"x": (2, 3)})
-    placement = advised(placement, Subject(whole, {"x": X}, "all", outcome), candidate, on_cpu)
+    placement = advise_placement(placement, Subject(whole, {"x": X}, "all", outcome), candidate, on_cpu)
     (inside,) = [each for each in placement.elsewhere if each.scope == "y.then_branch/"]
     assert inside.what_to_do.startswith("Nothing places it in its body: the provider takes it alone")
 
@@ -175,7 +175,7 @@ def advice_on_gather(candidate: Folds) -> Advice:
     whole.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "batch"
     outcome = candidate(whole, {"x": X}, "all")
     placement = place(whole, DML, outcome.assignment, {"x": (2, 3)})
-    (gather,) = advised(placement, Subject(whole, {"x": X}, "all", outcome), candidate, on_cpu).elsewhere
+    (gather,) = advise_placement(placement, Subject(whole, {"x": X}, "all", outcome), candidate, on_cpu).elsewhere
     assert gather.advice is not None
     return gather.advice
 

@@ -152,10 +152,10 @@ def test_nodes_in_bodies_are_placed_too_and_named_by_their_way() -> None:
 
 def test_every_node_gets_a_name_of_its_own_and_a_named_model_stays_itself() -> None:
     whole = model(node("Relu", "x", "a"), node("Neg", "a", "b"), node("Neg", "b", "y"))
-    assert placement.named(whole) is whole
+    assert placement.name_nodes(whole) is whole
     for placed_node, name in zip(whole.graph.node, ("", "same", "same"), strict=True):
         placed_node.name = name
-    names = [proto.name for proto in placement.named(whole).graph.node]
+    names = [proto.name for proto in placement.name_nodes(whole).graph.node]
     assert len(set(names)) == 3
     assert names[1] == "same"
     assert "" not in names
