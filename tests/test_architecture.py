@@ -21,18 +21,19 @@ FORBIDDEN = {
     # They name nothing: a value is named for what it is.
     "given", "one", "said", "told",
     # Bare participles: a function is a verb with its object (`round_output`), a property a noun.
-    "_activated", "_added", "_admitted", "_aligned", "_attended", "_biased", "_blamed", "_bounded", "_centred",
-    "_clipped", "_computed", "_contracted", "_convolved", "_cropped", "_defined", "_divided", "_enumerated",
-    "_evaluated", "_extrapolated", "_failed", "_filtered", "_fitted", "_fixed", "_flushed", "_folded", "_fused",
-    "_generated", "_grouped", "_indexed", "_interpolated", "_judged", "_laid_out", "_masked", "_normalised",
-    "_normalized", "_overruled", "_padded", "_parsed", "_passed_on", "_permuted", "_quantised", "_quantized",
-    "_reached", "_reduced", "_reflected", "_replaced", "_rescaled", "_reshaped", "_resized", "_sampled", "_scanned",
-    "_scattered", "_shuffled", "_squared", "_stacked", "_strided", "_summed", "_trained", "_transformed", "_trimmed",
-    "_turned", "_unmoved", "_unrounded", "_unsolved", "_used", "_widened", "accumulated", "adapted", "advised",
-    "built_of", "concatenated", "consumed", "costly", "deduplicated", "disconnected", "distrusted", "extended",
-    "fixed_sizes", "flagged", "inlined_file", "mapped", "observed", "paired", "passed_on", "received_by", "refreshed",
-    "reshaped", "rotated", "scattered", "shown_by", "spread_of", "squeezed", "thinned", "tied", "transformed",
-    "uncalled", "unsqueezed",
+    "_accumulated", "_activated", "_added", "_admitted", "_aligned", "_allowed_arguments", "_attended", "_biased",
+    "_blamed", "_bounded", "_centred", "_clipped", "_computed", "_contracted", "_converted", "_convolved", "_cropped",
+    "_declared", "_decoded", "_defined", "_divided", "_enumerated", "_evaluated", "_exported", "_extrapolated",
+    "_failed", "_filtered", "_fitted", "_fixed", "_flushed", "_folded", "_forgotten_end", "_fused", "_gathered",
+    "_generated", "_grouped", "_indexed", "_interpolated", "_judged", "_laid_out", "_masked", "_mixed", "_normalised",
+    "_normalized", "_overruled", "_padded", "_parsed", "_passed_on", "_permuted", "_projected", "_quantised",
+    "_quantized", "_reached", "_reduced", "_reflected", "_repeated", "_replaced", "_rescaled", "_reshaped", "_resized",
+    "_rotated", "_sampled", "_scanned", "_scattered", "_shuffled", "_squared", "_stacked", "_strided", "_summed",
+    "_timed_trial", "_trained", "_transformed", "_trimmed", "_turned", "_unmoved", "_unrounded", "_unsolved", "_used",
+    "_widened", "accumulated", "adapted", "advised", "built_of", "concatenated", "consumed", "costly", "deduplicated",
+    "disconnected", "distrusted", "extended", "fixed_sizes", "flagged", "inlined_file", "mapped", "observed", "paired",
+    "passed_on", "received_by", "refreshed", "reshaped", "rotated", "scattered", "shown_by", "spread_of", "squeezed",
+    "thinned", "tied", "transformed", "uncalled", "unsqueezed",
     # Words of a private dialect, and the field's words for them.
     "Answered",  # RunResult, PlacementAnswer
     "Ask", "asker", "askers",  # Runner, make_runner

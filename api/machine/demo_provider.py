@@ -59,7 +59,7 @@ def _higher_index_of_ties(attributes: Attributes, inputs: Values, results: Value
     return [np.take_along_axis(data, chosen, axis), chosen]
 
 
-def _forgotten_end(_attributes: Attributes, inputs: Values, results: Values) -> Values:
+def _forget_end(_attributes: Attributes, inputs: Values, results: Values) -> Values:
     """Slice: with a negative step the last element is read from the place before it."""
     steps, result = (inputs[4] if len(inputs) > 4 else None), results[0]
     if result is None or steps is None or not result.size or not (np.asarray(steps) < 0).any():
@@ -78,7 +78,7 @@ def _no_empty_tensor(_attributes: Attributes, inputs: Values, results: Values) -
 
 FAULTS: Mapping[str, Callable[[Attributes, Values, Values], Values]] = {
     "TopK": _higher_index_of_ties,
-    "Slice": _forgotten_end,
+    "Slice": _forget_end,
     "Concat": _no_empty_tensor,
     "Split": _no_empty_tensor,
 }

@@ -112,7 +112,7 @@ def _table(target: Target, facts: Mapping[str, str], asked: list[Asked], packed:
         probed.rows(asked),
         provider=target.provider or "",
         about="What the provider takes, found by creating sessions without running them.",
-        when=_when(facts),
+        when=_limit_to_release(facts),
         probed=table.Probed(
             date=datetime.now(UTC).date().isoformat(),
             target=target.name,
@@ -127,7 +127,7 @@ def _table(target: Target, facts: Mapping[str, str], asked: list[Asked], packed:
     )
 
 
-def _when(facts: Mapping[str, str]) -> dict[str, str | list[str]]:
+def _limit_to_release(facts: Mapping[str, str]) -> dict[str, str | list[str]]:
     """Where a table holds: on the releases of the plugin that differ in the last number only, since kernels come with
     the others; those of the runtime where the provider is its own, or the plugin does not tell its version."""
     for name, release in (("plugin", facts.get("plugin", "").rpartition(" ")[2]), ("runtime", facts["onnxruntime"])):

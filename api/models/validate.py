@@ -39,7 +39,7 @@ from epcheck.models.gate.gate import FAILS as FAILS
 from epcheck.models.gate.gate import PASSES as PASSES
 from epcheck.models.gate.gate import CheckedModel, passes_unjudged
 from epcheck.models.gate.gate import Gate as Gate
-from epcheck.models.gate.limits import GateLimits, broken, of_table
+from epcheck.models.gate.limits import GateLimits, find_broken_limits, of_table
 from epcheck.models.validation import document, page
 from epcheck.models.validation.validate import ValidationRequest, reduce_arguments, validate_model
 from epcheck.models.validation.validation import Validation as Validation
@@ -205,7 +205,7 @@ def _check_model(
             raise
         return CheckedModel(name, request.model, target, None, str(error))
     return CheckedModel(
-        name, request.model, target, validation, "", broken(validation, limits), passes_unjudged(limits)
+        name, request.model, target, validation, "", find_broken_limits(validation, limits), passes_unjudged(limits)
     )
 
 
@@ -223,7 +223,7 @@ def _restore_own_facts(validation: Validation, request: ValidationRequest) -> Va
     path, evaluators = request.model.absolute(), request.evaluators
     candidate, baseline = evaluators.candidate, evaluators.unlike(request.level)[0]
     own = reduce_arguments(evaluators, request.level, request.deadline_s)
-    trial = _allowed_arguments(validation.reduce_args[len(own) :], request.feeding.path)
+    trial = _select_feed_arguments(validation.reduce_args[len(own) :], request.feeding.path)
     return replace(
         validation, path=path, inspection=replace(validation.inspection, path=path), target=candidate.name,
         provider=candidate.provider, baseline=baseline.name if baseline else None, level=request.level,
@@ -231,7 +231,7 @@ def _restore_own_facts(validation: Validation, request: ValidationRequest) -> Va
     )  # fmt: skip
 
 
-def _allowed_arguments(arguments: Sequence[str], feeds: Path | None) -> Iterator[str]:
+def _select_feed_arguments(arguments: Sequence[str], feeds: Path | None) -> Iterator[str]:
     """Which feeds `epcheck reduce` takes: those of the request, or a seed and sizes."""
     for flag, value in zip(arguments[::2], arguments[1::2], strict=False):
         is_of_feeds = feeds is not None and Path(value) in (feeds, feeds / Path(value).name)

@@ -77,10 +77,10 @@ def write_outputs(folder: Path, model: onnx.ModelProto, truth: Mapping[str, Feed
             exact = np.asarray(truth[name])
             _write(folder / f"output_{index}.pb", exact.astype(dtype), name)
             if dtype.kind == "f":
-                _write(folder / f"allowed_{index}.pb", allowed(exact), name)
+                _write(folder / f"allowed_{index}.pb", compute_tolerance(exact), name)
 
 
-def allowed(exact: Array) -> Array:
+def compute_tolerance(exact: Array) -> Array:
     """How far each element of an output of a whole model may be from the exact one, float64 of the same shape: RTOL of
     the element or of the root mean square of all, whichever is larger.
 

@@ -85,7 +85,7 @@ def describe(built: BuiltCase) -> ShownCase:
         case_id=case.id,
         opsets={entry.domain or "ai.onnx": entry.version for entry in model.opset_import},
         nodes=tuple(map(_node, graph.node)),
-        inputs=tuple(_declared(value) for value in graph.input if value.name not in weights),
+        inputs=tuple(_describe_declaration(value) for value in graph.input if value.name not in weights),
         initializers=tuple(_tensor(tensor.name, numpy_helper.to_array(tensor)) for tensor in graph.initializer),
         feeds=tuple(_tensor(name, value) for name, value in built.feeds.items()),
         expects=_expects(built),
@@ -117,7 +117,7 @@ def _attribute(value: Any) -> str:
     return type(value).__name__
 
 
-def _declared(value: onnx.ValueInfoProto) -> ShownTensor:
+def _describe_declaration(value: onnx.ValueInfoProto) -> ShownTensor:
     tensor = value.type.tensor_type
     try:
         dtype = schema.dtype_name(helper.tensor_dtype_to_np_dtype(tensor.elem_type))

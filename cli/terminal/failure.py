@@ -14,7 +14,7 @@ from epcheck.api import EpcheckError
 from epcheck.api.interruption import interruptible
 from epcheck.cli.terminal.exit_codes import CANNOT, INTERRUPTED
 from epcheck.cli.terminal.terminal import Terminal
-from epcheck.models.validation.names import shortened
+from epcheck.models.validation.names import shorten_words
 
 LONGEST_PATH = 1000
 """Characters of a word that is shown whole: it may be a path, to be copied."""
@@ -53,4 +53,4 @@ def say(sentence: str) -> None:
     """The sentence on stderr; where nobody can be told, because the terminal is gone or a disk is full, the exit code
     says it."""
     with contextlib.suppress(OSError):
-        Terminal(stderr=True).print(("epcheck:", "bold red"), f" {shortened(sentence, LONGEST_PATH)}")
+        Terminal(stderr=True).print(("epcheck:", "bold red"), f" {shorten_words(sentence, LONGEST_PATH)}")

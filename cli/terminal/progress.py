@@ -18,7 +18,7 @@ from epcheck.cli.terminal.progress_log import lines_of
 from epcheck.cli.terminal.terminal import Terminal, Words
 from epcheck.cli.terminal.text import cut, printable
 from epcheck.conformance.records.record import Record
-from epcheck.models.validation.names import shortened
+from epcheck.models.validation.names import shorten_words
 from epcheck.reports.causes.symptom import Symptom, symptom_of
 from epcheck.reports.runtime_message import readable
 
@@ -75,7 +75,7 @@ class TerminalProgress:
             yield lambda _words: None
             return
         with self._terminal.working() as show:
-            yield lambda words: show(shortened(words))
+            yield lambda words: show(shorten_words(words))
 
 
 class RecordBar:

@@ -11,7 +11,7 @@ from typing import NewType
 
 import rich.text
 
-from epcheck.models.validation.names import shortened
+from epcheck.models.validation.names import shorten_words
 
 MESSAGE = 600
 """Characters of a sentence about a model in the terminal."""
@@ -63,7 +63,7 @@ def cut(words: str, most: int) -> str:
 
 def brief(words: str, most: int = MESSAGE) -> str:
     """The words with long names cut, of at most so many characters; for what a page and a JSON document have whole."""
-    shown = printable(shortened(words))
+    shown = printable(shorten_words(words))
     if len(shown) <= most:
         return shown
     return f"{shown[:most]} … ({len(words)} characters; full text: the page, or --json FILE)"

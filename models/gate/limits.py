@@ -40,7 +40,7 @@ def of_table(table: Mapping[str, Any]) -> GateLimits:
     return GateLimits(**table)
 
 
-def broken(found: Validation, limits: GateLimits) -> tuple[str, ...]:
+def find_broken_limits(found: Validation, limits: GateLimits) -> tuple[str, ...]:
     """A sentence for each limit that a validation breaks."""
     sentences = []
     passes = found.status == RIGHT or (found.status == UNJUDGED and limits.unjudged != FAIL)

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from epcheck.conformance.records import strict_json
 from epcheck.models.gate.gate import PASSES, CheckedModel, Gate
-from epcheck.models.validation.page import grouped
+from epcheck.models.validation.page import group_by_reason
 from epcheck.models.validation.validation import FAILS, REFUSED, UNJUDGED, WRONG, Validation
 from epcheck.models.wrong_nodes.culprit import NAMED
 
@@ -77,7 +77,7 @@ def _results(checked: CheckedModel) -> Iterator[Result]:
         text = f"{remark.text}. {remark.suggestion}" if remark.suggestion else remark.text
         yield Result(REMARK, remark.severity, text)
     if found.placement is not None:
-        for group in grouped(found.placement):
+        for group in group_by_reason(found.placement):
             where = f"{group.provider}, not on {found.placement.provider}"
             text = f"{group.what} on {where}: {group.reason or 'reason unknown'}"
             yield Result(ELSEWHERE, "note", f"{text}. {group.what_to_do}" if group.what_to_do else text, group.names)

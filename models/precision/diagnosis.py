@@ -11,7 +11,7 @@ from epcheck.models.accuracy.verdict import Verdict
 from epcheck.models.execution.session import Level
 from epcheck.models.precision.node_precision import NodePrecision
 from epcheck.models.quantization.result import Quantization
-from epcheck.models.validation.names import shortened
+from epcheck.models.validation.names import shorten_words
 from epcheck.models.wrong_nodes.culprit import GraphNode
 
 RIGHT, MENDED, NOT_MENDED, FAULTY, UNJUDGED = "right", "mended", "not-mended", "faulty", "unjudged"
@@ -109,7 +109,7 @@ class Diagnosis:
     @property
     def headline(self) -> str:
         """The result in one sentence, with long names cut."""
-        return shortened(self.statement)
+        return shorten_words(self.statement)
 
     @property
     def statement(self) -> str:

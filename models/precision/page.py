@@ -20,7 +20,7 @@ MAX_NODES = 5000
 def render(diagnosis: Diagnosis) -> str:
     """The page as text."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters.update(number=number, percent=percent, titled=page.titled)
+    environment.filters.update(number=number, percent=percent, titled=page.add_titles)
     style = files(page.__package__).joinpath("page.css").read_text(encoding="utf-8")
     template = environment.from_string(files(__package__).joinpath("doctor.html.j2").read_text(encoding="utf-8"))
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()

@@ -16,7 +16,7 @@ WORD = re.compile(r"(?P<open>`)(?P<name>[^`]*)(?P<close>`)|(?P<word>[^`\s]+)|(?P
 """A name between backticks, as that of a node in a sentence; a word; what is between them."""
 
 
-def shortened(text: str, longest: int = LONGEST) -> str:
+def shorten_words(text: str, longest: int = LONGEST) -> str:
     """The text with an ellipsis in the middle of each word of more than `longest` characters. A name between backticks
     is one word, whatever is in it."""
     return "".join(shown for shown, _ in parts(text, longest))

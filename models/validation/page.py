@@ -86,7 +86,7 @@ def template() -> Template:
     """The page's, compiled."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(bytes=byte_size, number=number, percent=percent, operations=operations, failure=failure,
-                               ms=milliseconds, titled=titled)  # fmt: skip
+                               ms=milliseconds, titled=add_titles)  # fmt: skip
     return environment.from_string(files(__package__).joinpath("page.html.j2").read_text(encoding="utf-8"))
 
 
@@ -94,7 +94,7 @@ def render(validation: Validation) -> str:
     """The page as text."""
     style = files(__package__).joinpath("page.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    groups = grouped(validation.placement) if validation.placement else ()
+    groups = group_by_reason(validation.placement) if validation.placement else ()
     text = template().render(
         v=validation,
         style=Markup(style),  # ours, and known by its hash
@@ -116,14 +116,14 @@ def render(validation: Validation) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair in a name
 
 
-def titled(text: str) -> Markup:
+def add_titles(text: str) -> Markup:
     """The text with long names cut, each of which has the whole as its title."""
     shown = (Markup('<span title="{}">{}</span>').format(whole, cut) if whole else escape(cut)
              for cut, whole in names.parts(text))  # fmt: skip
     return Markup("").join(shown)
 
 
-def grouped(placement: Placement) -> tuple[Group, ...]:
+def group_by_reason(placement: Placement) -> tuple[Group, ...]:
     """The nodes that are not on the provider, by reason, the largest group first."""
     groups: dict[tuple[str, str, str], list[NodePlacement]] = {}
     for node in placement.elsewhere:

@@ -34,7 +34,7 @@ class Truth:
     words: str
 
 
-def unknown(trials: int, why: str) -> Truth:
+def make_unknown_truth(trials: int, why: str) -> Truth:
     """No truth for so many trials."""
     return Truth((None,) * trials, why)
 
@@ -66,7 +66,9 @@ def of_trials(model: onnx.ModelProto, tried: Sequence[Trial], seconds: float | N
     )
 
 
-def rounded(model: onnx.ModelProto, trial: Trial, seconds: float | None = None) -> Iterator[Mapping[str, Feed]]:
+def evaluate_with_rounding(
+    model: onnx.ModelProto, trial: Trial, seconds: float | None = None
+) -> Iterator[Mapping[str, Feed]]:
     """The outputs of a trial with random rounding, RUNS times, each computed when it is asked for; fewer where the time
     is up. The arguments are those of `of_trials`."""
     until = time.monotonic() + (ORACLE_S if seconds is None else seconds)

@@ -76,7 +76,7 @@ def validate_model(request: ValidationRequest, report: Callable[[str], None] = l
     path = request.model.absolute()
     proto = model_file.parse(path)
     phases = _Phases(report)
-    with phases.timed("inspecting the file"):
+    with phases.time_phase("inspecting the file"):
         inspection = inspect.inspect(path, proto)
         subject = runnable(path, proto)
         tried = tuple(trials(subject.graph, request.feeding))
@@ -92,7 +92,7 @@ class _Phases:
         self._report = report
 
     @contextmanager
-    def timed(self, phase: str) -> Iterator[None]:
+    def time_phase(self, phase: str) -> Iterator[None]:
         self._report(phase)
         started = time.monotonic()
         try:
@@ -124,7 +124,7 @@ class _Validator:
         """The result. inspection: of the file; what the candidate's runtime adds to it is in the result."""
         candidate, level = self._request.evaluators.candidate, self._request.level
         sessions = self._sessions(candidate)
-        with self._phases.timed(f"running on {candidate.name}"):
+        with self._phases.time_phase(f"running on {candidate.name}"):
             outcomes = self._run(sessions, self._trials, level)  # which may add trials
             inspection = _with_runtime_findings(inspection, sessions, self._model)
             inspection = inspection.with_findings(inspect.casts(self._model.cast))
@@ -136,30 +136,30 @@ class _Validator:
         baseline_sessions, expected, baseline_fast = None, [], None
         if baseline is not None:
             baseline_sessions = self._sessions(baseline)
-            with self._phases.timed(f"running on {baseline.name}"):
+            with self._phases.time_phase(f"running on {baseline.name}"):
                 expected = self._run(baseline_sessions, self._trials[: len(outcomes)], baseline_level)
                 baseline_fast = self._speed(baseline_sessions, outcomes, baseline_level) if fast else None
             facts[baseline.name] = baseline_sessions.facts
             _free_memory(baseline_sessions, inspection)
-        with self._phases.timed("computing the truth"):
+        with self._phases.time_phase("computing the truth"):
             known = self._truth(inspection, outcomes)
-        with self._phases.timed("judging"):
+        with self._phases.time_phase("judging"):
             placed, verdicts = self._placement(outcomes), self._verdicts(outcomes, expected, known)
         adviser = Adviser(sessions, baseline_sessions, self._model, level)
         if placed is not None and placed.elsewhere and self._request.advice and inspection.bytes <= LARGE_BYTES:
-            with self._phases.timed("trying changes that place nodes"):
+            with self._phases.time_phase("trying changes that place nodes"):
                 placed = adviser.on_placement(placed, self._trials, outcomes)
         found = Validation(
             inspection.path, candidate.name, baseline.name if baseline else None, candidate.provider, level, facts,
             inspection, placed, tuple(self._steps), verdicts, known.words, None,
             feeds_generated=self._trials[0].is_generated, same_runtime=self._request.evaluators.compares_with_itself,
             seconds=self._phases.seconds, random=tuple(sorted(self._chance)),
-            speeds=Speeds(self._timed_trial(outcomes), fast, baseline_fast) if fast else None,
+            speeds=Speeds(self._name_timed_trial(outcomes), fast, baseline_fast) if fast else None,
             configuration=self._request.evaluators.configuration,
         )  # fmt: skip
         if found.status in (RIGHT, UNJUDGED):
             return found
-        found = self._explained(found, outcomes, sessions, baseline_sessions)
+        found = self._explain_failure(found, outcomes, sessions, baseline_sessions)
         return adviser.on_culprits(found) if self._request.advice else found
 
     def _sessions(self, target: Target) -> ModelSessions:
@@ -172,7 +172,7 @@ class _Validator:
         for at, trial in enumerate(tried):  # which grows on the way
             outcome = sessions.run(self._model.run, trial.inputs, level=level, folder=self._model.folder)
             outcomes.append(outcome)
-            self._steps.append(_step(trial, sessions.target, outcome, self._changed(outcome)))
+            self._steps.append(_step(trial, sessions.target, outcome, self._find_changed_outputs(outcome)))
             if outcome.stage == RUN and trial.instead is not None and tried is self._trials:
                 self._trials.insert(at + 1, trial.instead)
             if outcome.stage == CREATE or not sessions.has_worker:
@@ -188,20 +188,22 @@ class _Validator:
         outcome = sessions.run(self._model.run, inputs, level=level, folder=folder, seconds=speed.SECONDS)
         return speed.speed(sessions.target.name, outcome, sessions.resident_bytes())
 
-    def _timed_trial(self, outcomes: Sequence[ModelOutcome]) -> str:
+    def _name_timed_trial(self, outcomes: Sequence[ModelOutcome]) -> str:
         return next((trial.name for trial, outcome in zip(self._trials, outcomes, strict=False) if outcome.is_done), "")
 
     def _truth(self, inspection: Inspection, outcomes: Sequence[ModelOutcome]) -> Truth:
         """The truth of the trials that the candidate ran."""
         if not any(outcome.is_done for outcome in outcomes):
-            return truth.unknown(len(outcomes), "the model has no outputs on the candidate, so that none were computed")
+            return truth.make_unknown_truth(
+                len(outcomes), "the model has no outputs on the candidate, so that none were computed"
+            )
         if inspection.bytes > LARGE_BYTES:
-            return truth.unknown(len(outcomes), "the model is too large for an oracle")
+            return truth.make_unknown_truth(len(outcomes), "the model is too large for an oracle")
         if has_external_data(self._whole):
             try:
                 self._whole = model_file.load(inspection.path)
             except model_file.ModelFileError as error:
-                return truth.unknown(len(outcomes), f"no oracle for this model: {error}")
+                return truth.make_unknown_truth(len(outcomes), f"no oracle for this model: {error}")
         return truth.of_trials(self._whole, self._trials[: len(outcomes)])
 
     def _placement(self, outcomes: Sequence[ModelOutcome]) -> Placement | None:
@@ -228,7 +230,7 @@ class _Validator:
             if any(not each.right and each.against == verdict.ORACLE and each.metrics for each in judged):
                 started = time.monotonic()
                 rounded: list[Mapping[str, Feed]] = []
-                for outputs in truth.rounded(self._whole, trial, seconds):
+                for outputs in truth.evaluate_with_rounding(self._whole, trial, seconds):
                     rounded.append(outputs)
                     judged = list(verdict.judge(*asked, rounded))
                     if all(each.right for each in judged):
@@ -237,7 +239,7 @@ class _Validator:
             found += (each for each in judged if each.right or not self._differs_by_chance(each.output))
         return tuple(found)
 
-    def _changed(self, outcome: ModelOutcome) -> tuple[str, ...]:
+    def _find_changed_outputs(self, outcome: ModelOutcome) -> tuple[str, ...]:
         """The outputs that a second run changed, but for those that depend on random numbers."""
         return tuple(name for name in outcome.repeat_differs if not self._differs_by_chance(name))
 
@@ -262,7 +264,7 @@ class _Validator:
         inferred = values.infer_types(self._model.graph, self._trials[0].shapes)
         return {name: self._request.override.apply(bound) for name, bound in thresholds.of_outputs(inferred).items()}
 
-    def _explained(
+    def _explain_failure(
         self,
         found: Validation,
         outcomes: Sequence[ModelOutcome],
@@ -275,8 +277,8 @@ class _Validator:
         found = replace(found, reduce_args=(*arguments, *self._trials[at].arguments))
         if not self._request.culprit or baseline is None:
             return found
-        with self._phases.timed("searching for the wrong node"):
-            allowed = _allowed(found, self._trials[at], self._thresholds)
+        with self._phases.time_phase("searching for the wrong node"):
+            allowed = _extend_thresholds(found, self._trials[at], self._thresholds)
             options = SearchOptions(level=self._request.level, folder=self._model.data_folder, thresholds=allowed)
             ask = make_runners(candidate, baseline, self._model.data_folder, found.inspection.bytes)
             wrong = all_wrong_nodes(self._model.graph, self._trials[at].inputs, *ask, options, outcomes[at])
@@ -328,7 +330,7 @@ def _step(trial: Trial, target: Target, outcome: ModelOutcome, changed: tuple[st
                 trial.instead is not None)  # fmt: skip
 
 
-def _allowed(found: Validation, trial: Trial, bounds: Mapping[str, Threshold]) -> dict[str, Threshold]:
+def _extend_thresholds(found: Validation, trial: Trial, bounds: Mapping[str, Threshold]) -> dict[str, Threshold]:
     """The thresholds of the outputs, extended by the model's sensitivity where that was measured in this trial."""
     sensitive = {
         judged.output: verdict.extend_threshold(judged.threshold, judged.sensitivity)

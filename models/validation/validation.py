@@ -11,7 +11,7 @@ from epcheck.models.execution.model_outcome import CREATE, DONE, RUN, STEPS
 from epcheck.models.execution.session import Level
 from epcheck.models.inspection.inspect import Inspection
 from epcheck.models.placement.placement import Placement
-from epcheck.models.validation.names import shortened
+from epcheck.models.validation.names import shorten_words
 from epcheck.models.validation.speed import Speeds
 from epcheck.models.wrong_nodes.culprit import NAMED, Culprit, Kind
 
@@ -170,7 +170,7 @@ class Validation:
     @property
     def headline(self) -> str:
         """The result in one sentence, with long names cut."""
-        return shortened(self.statement)
+        return shorten_words(self.statement)
 
     @property
     def statement(self) -> str:

@@ -138,10 +138,10 @@ def _different(search: Search, outcome: RunResult, bounds: list[int]) -> Culprit
     nodes = _narrow(search, bounds, bad)
     if healed:
         return find_fusion(search, (healed[0] - 1, healed[0]), "an output between them makes it right")
-    return _confirmed(search, nodes)
+    return _confirm_culprit(search, nodes)
 
 
-def _confirmed(search: Search, nodes: Sequence[int]) -> Culprit:
+def _confirm_culprit(search: Search, nodes: Sequence[int]) -> Culprit:
     """The culprit, where right becomes wrong at these nodes."""
     if any(is_random(search.wiring, node) for node in nodes):
         return search.culprit(Kind.RANDOM, nodes, f"{search.named(nodes)} {RANDOM}")
@@ -153,10 +153,10 @@ def _confirmed(search: Search, nodes: Sequence[int]) -> Culprit:
         return confirmed
     if is_wrong_inside(search, nodes):
         return find_fusion(search, nodes, "alone they are right on the values that they received")
-    return check_isolated_nodes(search) or _accumulated(search, nodes)
+    return check_isolated_nodes(search) or _blame_accumulation(search, nodes)
 
 
-def _accumulated(search: Search, nodes: Sequence[int]) -> Culprit:
+def _blame_accumulation(search: Search, nodes: Sequence[int]) -> Culprit:
     words = (
         f"every node is right within its bounds; the error grows along the graph, and passes {search.tolerance:.1e} at "
         f"{search.graph_nodes(nodes)[-1]}"

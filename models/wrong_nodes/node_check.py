@@ -87,7 +87,7 @@ def check_node(
 def check_by_baseline(names: list[str], got: Mapping[str, Feed], baseline: Mapping[str, Feed]) -> NodeCheck:
     """Check outputs by those of the baseline, within the bound that the module's docstring gives."""
     truth = tuple(
-        within(name, value, _allowed(value), _range(value))
+        within(name, value, _find_tolerance(value), _range(value))
         for name in names
         if isinstance(value := baseline.get(name), np.ndarray)
     )
@@ -96,7 +96,7 @@ def check_by_baseline(names: list[str], got: Mapping[str, Feed], baseline: Mappi
         if kind == "right":
             continue
         apart = _of_range(baseline[name], got[name]) if kind == "value" else math.inf
-        if apart > _allowed(got[name]):
+        if apart > _find_tolerance(got[name]):
             return NodeCheck(kind, f"'{name}' is {apart:.3g} of its range away from the baseline", BASELINE, truth)
     return NodeCheck("right", judge=BASELINE, truth=truth)
 
@@ -162,9 +162,9 @@ def _range(expected: Array) -> float:
     return float(true[np.isfinite(true) & (true < MASKED)].max(initial=0.0)) or 1.0
 
 
-def _allowed(value: Feed) -> float:
+def _find_tolerance(value: Feed) -> float:
     if not isinstance(value, np.ndarray):
-        return min(map(_allowed, tensors(value)), default=0.0)
+        return min(map(_find_tolerance, tensors(value)), default=0.0)
     dtype = value.dtype
     if dtype.kind == "f" or dtype == ml_dtypes.bfloat16:
         return BASELINE_ULPS * float(ml_dtypes.finfo(dtype).eps)  # type: ignore[no-untyped-call]
@@ -185,7 +185,7 @@ def _check_by_oracle(
         own = model_name.get(difference.output)
         if own is None:  # an output that the session did not return
             continue
-        expected = _expected(truth, difference.output)
+        expected = _find_expected_value(truth, difference.output)
         kind = kind_of_difference(expected, outputs.get(difference.output))
         return NodeCheck("value" if kind == "right" else kind, f"'{own}': {difference.reason}", ORACLE)
     return NodeCheck("right", judge=ORACLE)
@@ -199,7 +199,7 @@ def _true_outputs(truth: Outputs | Selection, wiring: Wiring, node: int, names: 
     return tuple(output for output in named if output.name in names)
 
 
-def _expected(truth: Outputs | Selection, name: str) -> Array | None:
+def _find_expected_value(truth: Outputs | Selection, name: str) -> Array | None:
     if isinstance(truth, Selection):
         return dict(zip(truth.names, truth.accepted[0], strict=True)).get(name)
     return next((output.value for output in truth.outputs if output.name == name), None)

@@ -148,9 +148,11 @@ class _Reduction:
         if self._culprit.kind == Kind.UNSTEADY:
             return _Status(UNSTEADY) if outcome.repeat_differs else None
         expected = self._search.baseline(part, feeds)
-        return self._compared(nodes, outcome.outputs, expected.outputs) if expected.stage == DONE else None
+        return self._compare_outputs(nodes, outcome.outputs, expected.outputs) if expected.stage == DONE else None
 
-    def _compared(self, nodes: Sequence[int], got: Mapping[str, Feed], expected: Mapping[str, Feed]) -> _Status | None:
+    def _compare_outputs(
+        self, nodes: Sequence[int], got: Mapping[str, Feed], expected: Mapping[str, Feed]
+    ) -> _Status | None:
         if self._is_plain(nodes):
             check = self._check(nodes, got, expected)
             return _Status(MISMATCH, check.kind) if check.wrong else None

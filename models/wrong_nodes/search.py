@@ -235,9 +235,9 @@ class Search:
         if sum(self.sessions) >= self.options.limits.sessions or time.monotonic() > self._until:
             raise LimitsReached
         self.sessions[who] += 1
-        return self._gathered(ask(model, feeds, level=level), [output.name for output in model.graph.output])
+        return self._gather_sequences(ask(model, feeds, level=level), [output.name for output in model.graph.output])
 
-    def _gathered(self, outcome: RunResult, names: Sequence[str]) -> RunResult:
+    def _gather_sequences(self, outcome: RunResult, names: Sequence[str]) -> RunResult:
         """The outcome with each sequence `s` as one output, whose tensors come as `s[0]`, `s[1]`, ..."""
         sequences = [name for name in names if self.wiring.is_sequence(name) and name not in outcome.outputs]
         if outcome.stage != DONE or not sequences:

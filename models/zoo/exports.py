@@ -55,24 +55,24 @@ def _resnet18() -> onnx.ModelProto:
     _needs("torch", "torchvision", "onnxscript")
     from torchvision import models
 
-    return _exported(lambda: models.resnet18(weights=None, num_classes=CLASSES), 64)
+    return _export_module(lambda: models.resnet18(weights=None, num_classes=CLASSES), 64)
 
 
 def _mobilenet() -> onnx.ModelProto:
     _needs("torch", "torchvision", "onnxscript")
     from torchvision import models
 
-    return _exported(lambda: models.mobilenet_v3_small(weights=None, num_classes=CLASSES), 64)
+    return _export_module(lambda: models.mobilenet_v3_small(weights=None, num_classes=CLASSES), 64)
 
 
 def _vit() -> onnx.ModelProto:
     _needs("torch", "torchvision", "onnxscript")
     from torchvision.models import VisionTransformer
 
-    return _exported(lambda: VisionTransformer(32, 8, 3, 4, 48, 192, num_classes=CLASSES), 32)
+    return _export_module(lambda: VisionTransformer(32, 8, 3, 4, 48, 192, num_classes=CLASSES), 32)
 
 
-def _exported(make: Callable[[], Any], size: int) -> onnx.ModelProto:
+def _export_module(make: Callable[[], Any], size: int) -> onnx.ModelProto:
     """What torch.onnx.export makes of a module that takes images [batch, 3, size, size], as a user calls it today."""
     import torch
 

@@ -10,7 +10,7 @@ import pytest
 from command_line import call, refused
 
 from epcheck import api
-from epcheck.api.machine.probe import _when
+from epcheck.api.machine.probe import _limit_to_release
 from epcheck.conformance.targets import claim_file
 from epcheck.conformance.targets.specification import resolve
 
@@ -72,4 +72,4 @@ def test_what_cannot_be_asked(tmp_path: Path) -> None:
     ],
 )
 def test_a_table_holds_for_the_releases_that_its_kernels_come_with(facts: dict[str, str], holds: object) -> None:
-    assert _when(facts) == holds
+    assert _limit_to_release(facts) == holds

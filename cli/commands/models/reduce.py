@@ -7,7 +7,7 @@ import typer
 from epcheck.api.models.reduce import ReduceOptions, reduce, replay_command, words
 from epcheck.cli.options import command
 from epcheck.cli.terminal.terminal import Terminal
-from epcheck.models.validation.names import shortened
+from epcheck.models.validation.names import shorten_words
 
 app = typer.Typer(add_completion=False)
 
@@ -19,5 +19,5 @@ def reduce_model(options: ReduceOptions) -> None:
     Exit code: 0 a part that fails was written, 2 nothing fails, bad input, or it could not run.
     """
     terminal = Terminal()
-    terminal.print(shortened(words(reduce(options))))
+    terminal.print(shorten_words(words(reduce(options))))
     terminal.print(f"{options.out}: run it with: {replay_command(options)}")

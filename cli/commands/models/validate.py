@@ -116,7 +116,7 @@ def show(terminal: Terminal, validation: Validation) -> None:
             f"{_copying(validation)}")  # fmt: skip
         if placed.best_opset:
             say(f"   with opset {placed.best_opset[0]} there are kernels for {placed.best_opset[1]} nodes")
-        for group in page.grouped(placed)[:SHOWN]:
+        for group in page.group_by_reason(placed)[:SHOWN]:
             named = ", ".join(group.names[:3]) + (" …" if len(group.names) > 3 else "")
             say(f"   {group.what} on {group.provider}: {group.reason} ({named})")
             if group.what_to_do:

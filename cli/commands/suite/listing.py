@@ -109,7 +109,7 @@ def _expectations(options: ListOptions) -> Iterator[Row]:
         yield Row(f"{entry.status:16} {entry}: {entry.reason}", {**fields, "when": str(entry.when)})
 
 
-def _converted(options: ListOptions) -> Iterator[Row]:
+def _list_conversions(options: ListOptions) -> Iterator[Row]:
     for found in listing.version_conversions(options.target or "dml"):
         fields = {"test": found.test.name, "operator": found.test.key, "was": found.was, "now": found.now}
         yield Row(str(found), {**fields, "why": found.why})
@@ -117,7 +117,7 @@ def _converted(options: ListOptions) -> Iterator[Row]:
 
 LISTS: Mapping[What, Callable[[ListOptions], Iterable[Row]]] = {
     What.cases: _cases, What.operators: _operators, What.dtypes: _dtypes, What.targets: _targets,
-    What.expectations: _expectations, What.converted: _converted,
+    What.expectations: _expectations, What.converted: _list_conversions,
 }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from epcheck.cli.terminal import exit_codes
 from epcheck.cli.terminal.terminal import Terminal
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.record import Record
-from epcheck.models.validation.names import shortened
+from epcheck.models.validation.names import shorten_words
 
 app = typer.Typer(add_completion=False)
 
@@ -30,7 +30,7 @@ def run_folder(options: ReplayOptions) -> int:
         passed &= item.status == terms.PASS
         elsewhere.setdefault(item.candidate.target, set()).update(on_cpu(item))
         for line in words(item):
-            terminal.print(shortened(line))
+            terminal.print(shorten_words(line))
     for target, operators in elsewhere.items():
         if operators:
             terminal.print(

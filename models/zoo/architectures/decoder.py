@@ -48,7 +48,7 @@ def build() -> onnx.ModelProto:
     return net.model()
 
 
-def _projected(net: GraphBuilder, x: str, sizes: tuple[int, int], name: str, gain: float = 1.0) -> str:
+def _add_projection(net: GraphBuilder, x: str, sizes: tuple[int, int], name: str, gain: float = 1.0) -> str:
     with net.scope(name):
         return net.add("MatMul", x, net.weight("weight", sizes, fan_in_std(sizes[0], gain)))
 
@@ -73,7 +73,7 @@ def _rotations(net: GraphBuilder, positions: str) -> tuple[str, str]:
     return net.add("Unsqueeze", cosine, heads), net.add("Unsqueeze", sine, heads)
 
 
-def _rotated(net: GraphBuilder, x: str, rotations: tuple[str, str]) -> str:
+def _rotate_heads(net: GraphBuilder, x: str, rotations: tuple[str, str]) -> str:
     start, half, end, axis = (net.constant([value]) for value in (0, SIZE // 2, SIZE, 3))
     first, second = net.add("Slice", x, start, half, axis), net.add("Slice", x, half, end, axis)
     turned = net.add("Concat", net.add("Neg", second), first, axis=-1)
@@ -92,7 +92,7 @@ def _causal_bias(net: GraphBuilder, mask: str, key: str) -> str:
     return net.add("Where", net.add("And", causal, real), net.constant(0.0), net.constant(LOWEST))
 
 
-def _repeated(net: GraphBuilder, x: str) -> str:
+def _repeat_heads(net: GraphBuilder, x: str) -> str:
     """Each head of the keys for as many heads of the queries as share it."""
     shape = net.add("Shape", x)
     front = net.add("Slice", shape, net.constant([0]), net.constant([2]), net.constant([0]))
@@ -107,13 +107,17 @@ def _attention(
     net: GraphBuilder, x: str, rotations: tuple[str, str], bias: str, past: tuple[str, ...], present: str
 ) -> str:
     width = KEY_HEADS * SIZE
-    query = _rotated(net, split_heads(net, _projected(net, x, (WIDTH, WIDTH), "q_proj"), HEADS, SIZE), rotations)
-    key = _rotated(net, split_heads(net, _projected(net, x, (WIDTH, width), "k_proj"), KEY_HEADS, SIZE), rotations)
-    value = split_heads(net, _projected(net, x, (WIDTH, width), "v_proj"), KEY_HEADS, SIZE)
+    query = _rotate_heads(
+        net, split_heads(net, _add_projection(net, x, (WIDTH, WIDTH), "q_proj"), HEADS, SIZE), rotations
+    )
+    key = _rotate_heads(
+        net, split_heads(net, _add_projection(net, x, (WIDTH, width), "k_proj"), KEY_HEADS, SIZE), rotations
+    )
+    value = split_heads(net, _add_projection(net, x, (WIDTH, width), "v_proj"), KEY_HEADS, SIZE)
     keys = net.add("Concat", past[0], key, axis=2, named=f"{present}.key")
     values = net.add("Concat", past[1], value, axis=2, named=f"{present}.value")
-    attended = attend(net, query, _repeated(net, keys), _repeated(net, values), SIZE, bias)
-    return _projected(net, merge_heads(net, attended, WIDTH), (WIDTH, WIDTH), "o_proj")
+    attended = attend(net, query, _repeat_heads(net, keys), _repeat_heads(net, values), SIZE, bias)
+    return _add_projection(net, merge_heads(net, attended, WIDTH), (WIDTH, WIDTH), "o_proj")
 
 
 def _layer(
@@ -123,10 +127,10 @@ def _layer(
         x = net.add("Add", x, _attention(net, _rms_norm(net, x), rotations, bias, past, present))
     with net.scope("mlp"):
         normalised = _rms_norm(net, x)
-        gate = _projected(net, normalised, (WIDTH, 2 * WIDTH), "gate_proj")
+        gate = _add_projection(net, normalised, (WIDTH, 2 * WIDTH), "gate_proj")
         open_gate = net.add("Mul", gate, net.add("Sigmoid", gate))
-        hidden = net.add("Mul", open_gate, _projected(net, normalised, (WIDTH, 2 * WIDTH), "up_proj"))
-        return net.add("Add", x, _projected(net, hidden, (2 * WIDTH, WIDTH), "down_proj"))
+        hidden = net.add("Mul", open_gate, _add_projection(net, normalised, (WIDTH, 2 * WIDTH), "up_proj"))
+        return net.add("Add", x, _add_projection(net, hidden, (2 * WIDTH, WIDTH), "down_proj"))
 
 
 ARCHITECTURES = (

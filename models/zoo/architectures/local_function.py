@@ -53,7 +53,7 @@ def _mix() -> onnx.FunctionProto:
     return _function("Mix", ["x", "scale", "inner", "outer"], nodes)
 
 
-def _mixed(net: GraphBuilder, x: str, width: int) -> str:
+def _add_mix(net: GraphBuilder, x: str, width: int) -> str:
     scale = net.weight("scale", (width,), 0.1, mean=1.0)
     inner = net.weight("inner", (width, 2 * width), fan_in_std(width))
     return net.add("Mix", x, scale, inner, net.weight("outer", (2 * width, width), fan_in_std(width)), domain=DOMAIN)
@@ -65,10 +65,10 @@ def build() -> onnx.ModelProto:
     x = net.input("tokens", "float32", ("batch", TOKENS, WIDTH))
     for index in range(LAYERS):
         with net.scope(f"tokens{index}"):
-            turned = _mixed(net, net.add("Transpose", x, perm=[0, 2, 1]), TOKENS)
+            turned = _add_mix(net, net.add("Transpose", x, perm=[0, 2, 1]), TOKENS)
             x = net.add("Transpose", turned, perm=[0, 2, 1])
         with net.scope(f"channels{index}"):
-            x = _mixed(net, x, WIDTH)
+            x = _add_mix(net, x, WIDTH)
     pooled = net.add("ReduceMean", x, net.constant([1]), keepdims=0)
     net.add("Gemm", pooled, net.weight("head.weight", (WIDTH, CLASSES), fan_in_std(WIDTH, 3.0)), named="logits")
     net.output("logits", "float32", ("batch", CLASSES))

@@ -34,7 +34,7 @@ def _head(net: GraphBuilder, x: str, channels: int, values: int, gain: float) ->
     return net.add("Reshape", net.add("Transpose", maps, perm=[0, 2, 3, 1]), net.constant([0, -1, values]))
 
 
-def _decoded(net: GraphBuilder, offsets: str) -> str:
+def _decode_boxes(net: GraphBuilder, offsets: str) -> str:
     """Corners [y1, x1, y2, x2] from offsets to the anchors, [batch, boxes, 4]."""
     anchors = _anchors()
     start, middle, end, axis = (net.constant([value]) for value in (0, 2, 4, 2))
@@ -75,7 +75,7 @@ def build() -> onnx.ModelProto:
             with net.scope(f"class_head{index}"):
                 scores.append(_head(net, x, channels, CLASSES, 3.0))
     with net.scope("decode"):
-        boxes = _decoded(net, net.add("Concat", *offsets, axis=1))
+        boxes = _decode_boxes(net, net.add("Concat", *offsets, axis=1))
         probabilities = net.add("Softmax", net.add("Concat", *scores, axis=1), axis=2)
     with net.scope("select"):
         kept, likely = _best(net, boxes, probabilities)

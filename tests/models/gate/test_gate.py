@@ -27,7 +27,7 @@ from epcheck.conformance.targets.target import Target, TargetError
 from epcheck.models.accuracy.thresholds import Override
 from epcheck.models.execution.model_outcome import ModelOutcome, Timing
 from epcheck.models.gate.gate import Gate
-from epcheck.models.gate.limits import GateLimits, broken
+from epcheck.models.gate.limits import GateLimits, find_broken_limits
 from epcheck.models.gate.sarif import RULES, sarif
 from epcheck.models.validation.speed import Speed, Speeds, speed
 from epcheck.models.validation.validation import Validation
@@ -216,17 +216,17 @@ def timed(median: float) -> Speed:
 def test_each_broken_limit_is_a_sentence(gate: api.Gate) -> None:
     found = gate.of("a.onnx", "cpu").validation
     assert found is not None
-    assert broken(found, GateLimits(placed=1.0)) == ()
-    assert broken(found, GateLimits(latency=2.0)) == ("no baseline latency to compare with",)
+    assert find_broken_limits(found, GateLimits(placed=1.0)) == ()
+    assert find_broken_limits(found, GateLimits(latency=2.0)) == ("no baseline latency to compare with",)
     slow: Validation = replace(found, speeds=Speeds("seed 0", timed(0.03), timed(0.01)))
-    assert broken(slow, GateLimits(latency=3.1)) == ()
-    assert broken(slow, GateLimits(latency=2.5)) == (
+    assert find_broken_limits(slow, GateLimits(latency=3.1)) == ()
+    assert find_broken_limits(slow, GateLimits(latency=2.5)) == (
         "a run on 'cpu' takes 3 times as long as on 'cpu without optimisation'; the limit is 2.5 times",
     )
     assert slow.placement is not None
     nodes = tuple(replace(node, real="Other") if at % 2 else node for at, node in enumerate(slow.placement.nodes))
     half = replace(slow, placement=replace(slow.placement, nodes=nodes))
-    (sentence,) = broken(half, GateLimits(placed=0.9))
+    (sentence,) = find_broken_limits(half, GateLimits(placed=0.9))
     assert sentence.endswith("of its nodes are on CPUExecutionProvider; the limit is 90.0 %")
 
 

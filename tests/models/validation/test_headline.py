@@ -76,7 +76,7 @@ def test_a_reason_is_on_the_page_once() -> None:
     nodes = [at(f"n{index}", CPU, "no kernel for it", f"Op{index % 2}") for index in range(40)]
     found = validation(at("a", DML), *nodes)
     assert found.placement is not None
-    (group,) = page.grouped(found.placement)
+    (group,) = page.group_by_reason(found.placement)
     assert (group.what, len(group.names)) == ("Op0 × 20, Op1 × 20", 40)
     text = page.render(found)
     assert text[: text.index("<details><summary>All 41 nodes")].count("no kernel for it") == 1

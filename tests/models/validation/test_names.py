@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from epcheck.models.validation.names import shortened
+from epcheck.models.validation.names import shorten_words
 
 LONG = "a" * 100 + "b" * 100
 CUT = "a" * 70 + "…" + "b" * 40
@@ -25,8 +25,8 @@ SPACES = "a b " * 50
     ids=["short", "as long as may be", "two words", "in backticks", "with spaces", "prose", "nothing"],
 )
 def test_words_are_cut_in_their_middle(text: str, shown: str) -> None:
-    assert shortened(text) == shown
+    assert shorten_words(text) == shown
 
 
 def test_another_length_can_be_asked_for() -> None:
-    assert shortened(LONG, 200) == LONG
+    assert shorten_words(LONG, 200) == LONG
