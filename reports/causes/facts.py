@@ -194,7 +194,7 @@ def _of_equation(equation: str) -> Iterator[tuple[str, Fact]]:
     operands, arrow, _ = equation.replace(" ", "").replace("...", "").partition("->")
     yield "equation has an arrow", bool(arrow)
     yield "equation has an ellipsis", "..." in equation
-    yield "an operand of equation has a label twice", any(len(set(one)) < len(one) for one in operands.split(","))
+    yield "an operand of equation has a label twice", any(len(set(term)) < len(term) for term in operands.split(","))
 
 
 def _of_relations(parameters: Mapping[str, Any], inputs: Sequence[Value]) -> Iterator[tuple[str, Fact]]:
