@@ -30,7 +30,7 @@ def document_with_checksum(document: bytes) -> bytes:
     return b'%b,\n  "crc32": "%08x"\n}\n' % (body, zlib.crc32(body))
 
 
-def checked_line(line: bytes) -> bytes | None:
+def check_line(line: bytes) -> bytes | None:
     """The line without its checksum, as it was before `line_with_checksum`; None when it has none.
 
     Raises ValueError when the checksum is not that of the line.

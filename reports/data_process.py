@@ -31,7 +31,7 @@ class DataProcess:
 
 
 @contextmanager
-def started(folder: Path) -> Iterator[DataProcess | None]:
+def start_data_process(folder: Path) -> Iterator[DataProcess | None]:
     """The process for a run's folder; None for a run that is not large, and where no process can be started."""
     process = _start(folder) if _is_large(folder) else None
     if process is None:

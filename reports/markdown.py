@@ -11,7 +11,7 @@ _SPECIAL = re.compile(r"[\\`*_\[\]#!|~$]|^[-+=]")
 """What makes markup, and what makes a list or a heading where it begins a line."""
 
 
-def escaped(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Text from strangers, on one line, that Markdown and the HTML in it take as text, and that calls nobody."""
     plain = " ".join(visible(text).split())
     plain = plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("@", "&commat;")

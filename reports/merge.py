@@ -61,7 +61,7 @@ def merge_runs(
         raise StoreError(f"{out}: already exists; name another folder for the merged run")
     folder = out or new_run_folder(root)
     try:
-        merged = replace(_merged(parts), run_id=folder.name, command=command)
+        merged = replace(_merge_runs(parts), run_id=folder.name, command=command)
         with create(folder, replace(merged, status="running")) as journal:
             _copy(parts, journal)
             journal.close(merged)
@@ -71,7 +71,7 @@ def merge_runs(
         raise
 
 
-def _merged(parts: Sequence[Part]) -> Run:
+def _merge_runs(parts: Sequence[Part]) -> Run:
     """What the merged run says of itself; its id and command line are its own."""
     first, candidates = parts[0], candidates_of(parts)
     stale = tuple(dict.fromkeys(entry for part in parts for entry in part.share.stale))

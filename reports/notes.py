@@ -21,7 +21,7 @@ class FoldedNote:
         return self.first if self.count == 1 else f"{self.first} (and {self.count - 1:,} more like it)"
 
 
-def folded(notes: Iterable[str]) -> tuple[FoldedNote, ...]:
+def fold_notes(notes: Iterable[str]) -> tuple[FoldedNote, ...]:
     """The notes without those that say the same but for case ids and numbers; what happened most often is last, since
     one that happened once says the most."""
     first: dict[str, str] = {}

@@ -45,15 +45,15 @@ def _function(message: str, start: int) -> tuple[str, int]:
     name = declared.rpartition(" ")[2]
     if "::" not in name or not _DECLARED.fullmatch(declared):
         return "", start
-    end = _closed(message, opening)
+    end = _find_closing(message, opening)
     for qualifier in _QUALIFIERS:
         end += len(qualifier) * message.startswith(qualifier + " ", end)
     if message.startswith(_TEMPLATE, end):
-        end = _closed(message, end + 1)
+        end = _find_closing(message, end + 1)
     return f" {name}", end
 
 
-def _closed(message: str, opening: int) -> int:
+def _find_closing(message: str, opening: int) -> int:
     """Behind the bracket that closes the one at `opening`; the end of a message that was cut before it."""
     depth = 0
     for position in range(opening, len(message)):

@@ -53,7 +53,7 @@ def write_all(
     it names each of them, and the others are made.
     """
     page = {folder / HTML: partial(RunPage, archive=archive, comparison=comparison, family=family)}
-    with data_process.started(folder) as process:
+    with data_process.start_data_process(folder) as process:
         if process is None:
             return _with(comparison, _write(folder, {**page, **_data_reports(folder)}))
         try:

@@ -147,7 +147,7 @@ def test_the_process_that_makes_reports_executes_no_module_of_a_run(
     folder = place.suite("1")
     monkeypatch.setattr(data_process, "LARGE_BYTES", 1)
     monkeypatch.chdir(place.here)
-    with data_process.started(Path(folder)) as process:
+    with data_process.start_data_process(Path(folder)) as process:
         assert process is not None
         assert process.problems() == ""
     assert not place.mark.exists(), place.mark.read_text(encoding="utf-8")

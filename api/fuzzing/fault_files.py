@@ -13,7 +13,7 @@ from epcheck.conformance.fuzzing.fault import Fault
 from epcheck.conformance.records import atomic_file, strict_json
 from epcheck.conformance.records.repro_command import folder_name
 from epcheck.conformance.test_data import repro
-from epcheck.reports.markdown import escaped
+from epcheck.reports.markdown import escape_markdown
 
 REPORT, LINE = "bug.md", "node.jsonl"
 """The bug report of a fault, and the node as one line."""
@@ -45,7 +45,7 @@ def report(fault: Fault, target: str, facts: Mapping[str, str]) -> str:
     lines = [
         f"# {fault.cause.symptom.operator}: {record.status} on {target}",
         "",
-        escaped(record.reason),
+        escape_markdown(record.reason),
         "",
         f"- operator: {fault.cause.symptom.operator}, version {node.since_version}, {fault.case.dtype}",
         *([f"- fails at optimisation level {fault.level} and above"] if fault.level else []),

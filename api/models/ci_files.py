@@ -10,7 +10,7 @@ from epcheck.models.gate.gate import FAILS, PASSES, CheckedModel, Gate
 from epcheck.models.validation.formatting import number, percent, reduce_command
 from epcheck.reports.ci.annotation import ERROR, WARNING, Annotation, at_most
 from epcheck.reports.ci.step_summary import NO_SIGN, SIGNS
-from epcheck.reports.markdown import code, escaped, row
+from epcheck.reports.markdown import code, escape_markdown, row
 
 SHOWN = 50
 """Models that the summary lists; the page has all."""
@@ -48,14 +48,14 @@ def _annotation(checked: CheckedModel, base: Path) -> Annotation:
 
 def _lines(gate: Gate, base: Path) -> Iterator[str]:
     sign = {PASSES: SIGNS[True], FAILS: SIGNS[False]}.get(gate.result, NO_SIGN)
-    yield f"## {sign} epcheck validate: {escaped(gate.headline)}"
+    yield f"## {sign} epcheck validate: {escape_markdown(gate.headline)}"
     yield ""
     yield row(("model", "target", "result", "placed", "error"))
     yield row(("---", "---", "---", "---:", "---:"))
     for checked in gate.checked[:SHOWN]:
         found = checked.validation
         figures = (percent(found.placed_share), number(found.error)) if found else ("", "")
-        yield row(map(escaped, (checked.name, checked.target, checked.status, *figures)))
+        yield row(map(escape_markdown, (checked.name, checked.target, checked.status, *figures)))
     yield ""
     if len(gate.checked) > SHOWN:
         yield f"… and {len(gate.checked) - SHOWN:,} more: see the page."
@@ -65,5 +65,5 @@ def _lines(gate: Gate, base: Path) -> Iterator[str]:
         found = checked.validation
         command = f" {code(_relative(reduce_command(found), base))}" if found is not None and found.reduce_args else ""
         words = _relative(f"{checked.name} on {checked.target}: {checked.words}", base)
-        yield f"- {escaped(words)}{command}"
+        yield f"- {escape_markdown(words)}{command}"
     yield from ("",) if wrong else ()

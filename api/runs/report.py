@@ -12,7 +12,7 @@ from epcheck.api.option_types import AnnotationsFile, JUnitFile
 from epcheck.api.runs.archive import archive
 from epcheck.generators.operator_index import family_of
 from epcheck.reports.ci.write import write_ci_files
-from epcheck.reports.earlier.comparison import compared_with_earlier
+from epcheck.reports.earlier.comparison import compare_with_earlier
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def report(options: ReportOptions | None = None) -> tuple[Path, ...]:
     folder = options.run or reports.latest(options.root)
     written: list[Path] = []
     if options.html or not _others(options):
-        comparison = compared_with_earlier(folder, options.store)
+        comparison = compare_with_earlier(folder, options.store)
         written.append(
             reports.write_html(folder, options.html, archive=archive, comparison=comparison, family=family_of)
         )

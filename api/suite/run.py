@@ -36,7 +36,7 @@ from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.generators.case import Case
 from epcheck.generators.operator_index import family_of
 from epcheck.reports import Journal, StoreError
-from epcheck.reports.earlier.comparison import compared_with_earlier
+from epcheck.reports.earlier.comparison import compare_with_earlier
 
 LATEST = "latest"
 """In place of a folder that is to be resumed: the newest one."""
@@ -73,7 +73,7 @@ def run(options: RunOptions, *, progress: Progress = SILENT, workers: IdleWorker
             first = FirstVerdict(recording.run, thin, progress)
             recording.fill(executor, cases, take_reading, _Watched(progress.report_failure, first.take))
             recording.close(executor.notes, selected.share, _stale(options, executor, selected.whole))
-            comparison = compared_with_earlier(recording.folder, options.store)
+            comparison = compare_with_earlier(recording.folder, options.store)
             reported = reports.write_all(recording.folder, archive, comparison, family_of)
             return RunResult.of(reported, options.strict, options.max_flaky, strict_accuracy=options.strict_accuracy)
 

@@ -15,7 +15,7 @@ from epcheck.cli.terminal.text import Text, cut, text
 from epcheck.conformance.records.case_facts import qualified_name
 from epcheck.conformance.records.terms import FAILURE, FIXED, FLAKY, OK
 from epcheck.reports.causes.cause import Cause
-from epcheck.reports.notes import folded
+from epcheck.reports.notes import fold_notes
 from epcheck.reports.runs.summary import NOT_RUN
 
 CAUSES = 12
@@ -52,7 +52,7 @@ def show(terminal: Terminal, result: RunResult) -> None:
     for target in result.summary.targets:
         terminal.print(target.target, style="italic")
         terminal.print_table(_table(target))
-    notes = folded(run.notes)
+    notes = fold_notes(run.notes)
     for note in notes[:NOTES]:
         terminal.print(("note", "blue"), f" {note}")
     if len(notes) > NOTES:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from epcheck.reports.markdown import escaped, row
+from epcheck.reports.markdown import escape_markdown, row
 from epcheck.reports.runs.fingerprint import PLUGIN
 from epcheck.reports.text import visible
 
@@ -94,13 +94,13 @@ def _fields(issue: Issue) -> Iterator[str]:
     yield from _field("To reproduce", _reproduction(issue))
     yield from _field("Urgency", ["_No response_"])
     yield from _field("Platform", [platform(printed)])
-    yield from _field("OS Version", [escaped(printed.get("OS", "") or OTHER)])
+    yield from _field("OS Version", [escape_markdown(printed.get("OS", "") or OTHER)])
     yield from _field("ONNX Runtime Installation", ["Released Package" if _is_released(printed) else OTHER])
-    yield from _field("ONNX Runtime Version or Commit ID", [escaped(printed.get("onnxruntime", "") or OTHER)])
+    yield from _field("ONNX Runtime Version or Commit ID", [escape_markdown(printed.get("onnxruntime", "") or OTHER)])
     yield from _field("ONNX Runtime API", ["Python"])
     yield from _field("Architecture", [architecture(printed)])
     yield from _field("Execution Provider", [PROVIDERS.get(issue.provider, OTHER)])
-    yield from _field("Execution Provider Library Version", [escaped(_library(issue)) or "_No response_"])
+    yield from _field("Execution Provider Library Version", [escape_markdown(_library(issue)) or "_No response_"])
 
 
 def _field(label: str, lines: Iterable[str]) -> Iterator[str]:
@@ -111,25 +111,25 @@ def _field(label: str, lines: Iterable[str]) -> Iterator[str]:
 
 
 def _description(issue: Issue) -> Iterator[str]:
-    yield escaped(issue.summary)
+    yield escape_markdown(issue.summary)
     yield ""
-    yield f"**Expected**: {escaped(issue.expected)}{f' (<{issue.link}>)' if issue.link else ''}"
+    yield f"**Expected**: {escape_markdown(issue.expected)}{f' (<{issue.link}>)' if issue.link else ''}"
     yield ""
     if issue.message:
-        yield from fenced(issue.message)
+        yield from fence_text(issue.message)
         yield ""
-    yield from (f"- {escaped(what)}: {escaped(value)}" for what, value in issue.facts if value)
+    yield from (f"- {escape_markdown(what)}: {escape_markdown(value)}" for what, value in issue.facts if value)
     yield from _table(issue.answers)
     for note in (*issue.notes, *((UNDER_WINE,) if _is_under_wine(issue.fingerprint) else ())):
         yield ""
-        yield escaped(note)
+        yield escape_markdown(note)
 
 
 def _table(answers: Sequence[Answer]) -> Iterator[str]:
     if not answers:
         return
     yield from ("", "The same model and inputs elsewhere:", "", row(("target", "result", "")), row(("---",) * 3))
-    yield from (row(map(escaped, (each.who, each.status, each.words))) for each in answers)
+    yield from (row(map(escape_markdown, (each.who, each.status, each.words))) for each in answers)
 
 
 def _reproduction(issue: Issue) -> Iterator[str]:
@@ -139,7 +139,7 @@ def _reproduction(issue: Issue) -> Iterator[str]:
         yield f"The folder `{_code(issue.folder)}` (model, inputs, expected outputs, a script) is too large to attach."
         yield "In it, run"
     yield ""
-    yield from fenced(_commands(issue))
+    yield from fence_text(_commands(issue))
     yield ""
     if PLUGIN in issue.fingerprint:
         yield "(a plugin has to be registered, which run.py does not do). The exit code is 0 where the result is right."
@@ -150,10 +150,12 @@ def _reproduction(issue: Issue) -> Iterator[str]:
     yield ""
     yield "Seen on:"
     yield ""
-    yield from (f"- {escaped(part)}: {escaped(value)}" for part, value in issue.fingerprint.items() if value)
+    yield from (
+        f"- {escape_markdown(part)}: {escape_markdown(value)}" for part, value in issue.fingerprint.items() if value
+    )
 
 
-def fenced(text: str) -> Iterator[str]:
+def fence_text(text: str) -> Iterator[str]:
     """Text of a stranger as a block of code, whatever backticks it has."""
     plain = visible(text.replace("\r", ""))[:MESSAGE].rstrip()
     longest = max(map(len, re.findall(r"`{3,}", plain)), default=2)
@@ -212,7 +214,7 @@ def _package(issue: Issue) -> str:
 
 
 def _line(text: str) -> str:
-    return escaped(text).replace("\\[", "[").replace("\\]", "]").replace("\\_", "_")
+    return escape_markdown(text).replace("\\[", "[").replace("\\]", "]").replace("\\_", "_")
 
 
 def _code(text: str) -> str:

@@ -180,7 +180,7 @@ class Cases:
             if not beam:
                 break
 
-    def saved(self, mask: Mask, showing: Mask, right: Mask) -> float:
+    def count_saved_bits(self, mask: Mask, showing: Mask, right: Mask) -> float:
         """The bits that a condition saves which was found elsewhere, and so need not be named. mask: where it holds."""
         taken = showing | right
         both, yes = self.weights * taken, self.weights * showing

@@ -213,7 +213,9 @@ class _Search:
             ids = {id(everything[place]) for place in np.flatnonzero(mask)}
             held = [row for row in rest if id(row) in ids]
             if held and (not found or _stands_alone(held, int((mask & showing).sum()))):
-                found.append(_Found(held, _counted([cases.terms[place] for place in places], mask, showing, right)))
+                found.append(
+                    _Found(held, _make_condition([cases.terms[place] for place in places], mask, showing, right))
+                )
                 rest = _without(rest, held)
         return [*found, _Found(rest, None, self._search(rest, [operator])[0])] if rest else found
 
@@ -226,7 +228,7 @@ class _Search:
         places, bits = cases.search(showing, right)
         if not places:
             return None, 0.0
-        return _counted([cases.terms[place] for place in places], cases.mask(places), showing, right), bits
+        return _make_condition([cases.terms[place] for place in places], cases.mask(places), showing, right), bits
 
     def _evaluate(self, condition: Condition, rows: list[Row], operator: str) -> tuple[list[Row], float]:
         """Those of an operator's rows for which the condition holds, and the bits that it saves there."""
@@ -234,14 +236,14 @@ class _Search:
         showing, right = _masks(rows, everything)
         mask = table.mask(condition.terms)
         ids = {id(row) for row, holds in zip(everything, mask, strict=True) if holds}
-        return [row for row in rows if id(row) in ids], cases.saved(mask, showing, right)
+        return [row for row in rows if id(row) in ids], cases.count_saved_bits(mask, showing, right)
 
     def _count(self, condition: Condition, rows: list[Row], operators: list[str]) -> Condition:
         """The condition with the numbers of cases of these operators."""
         numbers = np.zeros(4, int)
         for operator in operators:
             _, table, everything = self._rows.cases([operator])
-            counted = _counted(list(condition.terms), table.mask(condition.terms), *_masks(rows, everything))
+            counted = _make_condition(list(condition.terms), table.mask(condition.terms), *_masks(rows, everything))
             numbers += counted.cases, counted.showing, counted.others, counted.missed
         return Condition(condition.terms, *numbers.tolist())
 
@@ -363,7 +365,7 @@ def _without(rows: list[Row], others: Iterable[Row]) -> list[Row]:
     return [row for row in rows if id(row) not in taken]
 
 
-def _counted(terms: list[Term], mask: Mask, showing: Mask, right: Mask) -> Condition:
+def _make_condition(terms: list[Term], mask: Mask, showing: Mask, right: Mask) -> Condition:
     looked = showing | right
     return Condition(
         tuple(terms),

@@ -36,7 +36,7 @@ class Annotation:
         """
         properties = [f"file={_property(self.file)}"] if self.file else []
         properties.append(f"title={_property(self.title)}")
-        return f"::{self.level} {','.join(properties)}::{_escaped(_cut(self.text))}"
+        return f"::{self.level} {','.join(properties)}::{_escape(_cut(self.text))}"
 
 
 def write_annotations(path: Path, annotations: Sequence[Annotation]) -> None:
@@ -59,9 +59,9 @@ def _cut(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return visible(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:
-    return _escaped(text).replace(":", "%3A").replace(",", "%2C")
+    return _escape(text).replace(":", "%3A").replace(",", "%2C")

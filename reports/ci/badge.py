@@ -36,7 +36,7 @@ def badge(run: Run, summary: Summary) -> str:
         f'<g clip-path="url(#r)"><rect width="{left}" height="{HEIGHT}" fill="{LABEL_GROUND}"/>'
         f'<rect x="{left}" width="{right}" height="{HEIGHT}" fill="{ground}"/></g>\n'
         f'<g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">\n'
-        f"{_drawn(label, PADDING, left)}\n{_drawn(message, left + PADDING, right)}\n</g>\n</svg>\n"
+        f"{_draw_text(label, PADDING, left)}\n{_draw_text(message, left + PADDING, right)}\n</g>\n</svg>\n"
     )
 
 
@@ -58,7 +58,7 @@ def _width(text: str) -> int:
     return round(len(text) * CHARACTER) + 2 * PADDING
 
 
-def _drawn(text: str, x: int, width: int) -> str:
+def _draw_text(text: str, x: int, width: int) -> str:
     return (
         f'<text x="{x}" y="14" textLength="{width - 2 * PADDING}" lengthAdjust="spacingAndGlyphs">{_text(text)}</text>'
     )

@@ -8,7 +8,7 @@ from epcheck.conformance.records.run import Run
 from epcheck.conformance.records.terms import EXPECTED, FAILURE, FIXED, FLAKY, PASS
 from epcheck.reports.causes.cause import Cause
 from epcheck.reports.ci.from_run import operators_of
-from epcheck.reports.markdown import code, escaped, row
+from epcheck.reports.markdown import code, escape_markdown, row
 from epcheck.reports.runs.fingerprint import release_of
 from epcheck.reports.runs.headline import headline
 from epcheck.reports.runs.summary import WORST_FIRST, Summary, TargetSummary
@@ -35,9 +35,9 @@ def step_summary(run: Run, summary: Summary) -> str:
 
 
 def _lines(run: Run, summary: Summary) -> Iterator[str]:
-    yield f"## {_sign(run, summary)} epcheck: {escaped(', '.join(run.candidates))}"
+    yield f"## {_sign(run, summary)} epcheck: {escape_markdown(', '.join(run.candidates))}"
     yield ""
-    yield escaped(headline(run, summary))
+    yield escape_markdown(headline(run, summary))
     yield ""
     readings = [reading for reading in WORST_FIRST if summary.by_reading.get(reading) and reading != "ok"]
     yield row(("target", "release", "on", "cases", "pass", *(reading.replace("-", " ") for reading in readings)))
@@ -47,7 +47,7 @@ def _lines(run: Run, summary: Summary) -> Iterator[str]:
     yield ""
     yield from _causes([cause for target in summary.targets for cause in target.causes], len(run.candidates) > 1)
     for entry in run.stale:
-        yield f"- stale expectation, no case has it: {escaped(entry)}"
+        yield f"- stale expectation, no case has it: {escape_markdown(entry)}"
     yield from ("",) if run.stale else ()
 
 
@@ -58,9 +58,9 @@ def _sign(run: Run, summary: Summary) -> str:
 
 
 def _target(target: TargetSummary, facts: Mapping[str, str], readings: Sequence[str]) -> Iterator[str]:
-    yield escaped(target.target)
-    yield escaped(release_of(facts))
-    yield escaped(", ".join(list(dict.fromkeys(facts[name] for name in FACTS if facts.get(name)))[:2]))
+    yield escape_markdown(target.target)
+    yield escape_markdown(release_of(facts))
+    yield escape_markdown(", ".join(list(dict.fromkeys(facts[name] for name in FACTS if facts.get(name)))[:2]))
     yield f"{target.recorded:,}"
     yield f"{target.by_status.get(PASS, 0):,}"
     yield from (f"{target.by_reading.get(reading, 0):,}" for reading in readings)
@@ -73,17 +73,17 @@ def _causes(causes: Sequence[Cause], several: bool) -> Iterator[str]:
         yield row((*head, "target") if several else head)
         yield row("---" for _ in (*head, *(["target"] * several)))
         for cause in wrong[:SHOWN]:
-            yield row((*_cause(cause), *([escaped(cause.target)] * several)))
+            yield row((*_cause(cause), *([escape_markdown(cause.target)] * several)))
         yield ""
     if len(wrong) > SHOWN:
         yield f"… and {len(wrong) - SHOWN:,} more causes: see the report."
         yield ""
     expected = [cause for cause in causes if cause.reading == EXPECTED]
     if expected:
-        yield f"<details><summary>{_counted(expected)}</summary>"
+        yield f"<details><summary>{_describe_counts(expected)}</summary>"
         yield ""
         for cause in sorted(expected, key=lambda cause: -cause.cases)[:SHOWN]:
-            yield f"- {cause.cases:,} of {escaped(operators_of(cause))}: {escaped(_short(cause.text))}"
+            yield f"- {cause.cases:,} of {escape_markdown(operators_of(cause))}: {escape_markdown(_short(cause.text))}"
         yield from [f"- … and {len(expected) - SHOWN:,} more: see the report"] if len(expected) > SHOWN else []
         yield ""
         yield "</details>"
@@ -93,14 +93,14 @@ def _causes(causes: Sequence[Cause], several: bool) -> Iterator[str]:
 def _cause(cause: Cause) -> Iterator[str]:
     yield cause.reading
     yield f"{cause.cases:,}"
-    yield escaped(operators_of(cause))
+    yield escape_markdown(operators_of(cause))
     yield ", ".join(name or "nobody" for name in cause.blames)
-    place = "" if cause.place in ("", *cause.operators) else f" ({escaped(cause.place)})"
-    yield f"{escaped(_short(cause.title))}{place}"
+    place = "" if cause.place in ("", *cause.operators) else f" ({escape_markdown(cause.place)})"
+    yield f"{escape_markdown(_short(cause.title))}{place}"
     yield code(cause.repro)
 
 
-def _counted(causes: Sequence[Cause]) -> str:
+def _describe_counts(causes: Sequence[Cause]) -> str:
     cases = sum(cause.cases for cause in causes)
     kinds = f"{len(causes):,} cause{'s' if len(causes) > 1 else ''}"
     return f"{cases:,} expected deviation{'s' if cases > 1 else ''} of {kinds}"

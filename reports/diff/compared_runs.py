@@ -55,7 +55,7 @@ def read_compared_run(path: Path, target: str, run: Run) -> ComparedRun:
 
     Of a folder, `outcomes.parquet` is read where it has the whole run, ten times as fast as the journal.
     """
-    if stored := _stored(path, run):
+    if stored := _read_stored(path, run):
         return ComparedRun(run, target, tuple(_rows_of_file(stored, target)))
     causes = find_causes_of_run(path).of_case
     rows = (
@@ -66,7 +66,7 @@ def read_compared_run(path: Path, target: str, run: Run) -> ComparedRun:
     return ComparedRun(run, target, tuple(rows))
 
 
-def _stored(path: Path, run: Run) -> StoredRun | None:
+def _read_stored(path: Path, run: Run) -> StoredRun | None:
     if path.is_file():
         return read_file(path)
     try:

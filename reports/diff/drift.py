@@ -136,12 +136,12 @@ def _speed(phase: str, pairs: Pairs, seconds: Callable[[Row], float | None]) -> 
     few = len(medians) < SAMPLES  # too few operators to tell how far operators are from each other: all sessions do
     between = _deviation([v for each in enough.values() for v in each] if few else list(medians.values()), common)
     usual = median(_deviation(values, medians[operator]) for operator, values in enough.items())
-    yield _banded("", phase, common, common, between, sum(map(len, enough.values())))
+    yield _make_speed_drift("", phase, common, common, between, sum(map(len, enough.values())))
     drifting = (operator for operator, middle in medians.items() if abs(middle - common) >= math.log(NOTABLE))
     for operator in sorted(drifting, key=lambda before: -abs(medians[before] - common)):
         values, middle = enough[operator], medians[operator]
         within = max(_deviation(values, middle), usual) * MEDIAN_ERROR / math.sqrt(len(values))
-        found = _banded(operator, phase, middle, common, math.hypot(within, between), len(values))
+        found = _make_speed_drift(operator, phase, middle, common, math.hypot(within, between), len(values))
         if not found.low <= found.ratio <= found.high:
             yield found
 
@@ -155,7 +155,9 @@ def of_sessions(times: Iterable[tuple[float, float]]) -> list[float]:
     return [median(values) for values in by_session.values()]
 
 
-def _banded(operator: str, phase: str, middle: float, common: float, sigma: float, sessions: int) -> SpeedDrift:
+def _make_speed_drift(
+    operator: str, phase: str, middle: float, common: float, sigma: float, sessions: int
+) -> SpeedDrift:
     low, high = (math.exp(common + sign * SIGMAS * sigma) for sign in (-1, 1))
     return SpeedDrift(operator, phase, math.exp(middle), low, high, sessions)
 

@@ -27,7 +27,7 @@ from epcheck.reports.diff.formatting import (
     format_speed,
 )
 from epcheck.reports.diff.wording import Wording, wording
-from epcheck.reports.markdown import escaped, row
+from epcheck.reports.markdown import escape_markdown, row
 
 SHOWN = 10
 """Groups of a kind, and lines of a drift, that are written out; the page has all."""
@@ -44,13 +44,15 @@ LISTED = (REGRESSION, NOT_RUN, FLAPPING, REPAIRED, OTHERWISE, TOLERATED, APPEARE
 
 def markdown(title: str, assessments: Sequence[Assessment], links: Iterable[str] = ()) -> str:
     """The assessments, each with its difference. links: lines of Markdown that stand at the end."""
-    return "\n".join([f"# {escaped(title)}", "", *(line for v in assessments for line in _assessment(v)), *links, ""])
+    return "\n".join(
+        [f"# {escape_markdown(title)}", "", *(line for v in assessments for line in _assessment(v)), *links, ""]
+    )
 
 
 def _assessment(assessment: Assessment) -> Iterator[str]:
-    yield f"## {SIGNS.get(assessment.result, NO_SIGN)} {escaped(assessment.title)}"
+    yield f"## {SIGNS.get(assessment.result, NO_SIGN)} {escape_markdown(assessment.title)}"
     yield ""
-    yield escaped(assessment.sentences)
+    yield escape_markdown(assessment.sentences)
     yield ""
     if assessment.difference:
         yield from _difference(assessment.difference)
@@ -58,8 +60,8 @@ def _assessment(assessment: Assessment) -> Iterator[str]:
 
 def _difference(difference: Difference) -> Iterator[str]:
     words = wording(difference.sides)
-    yield f"{escaped(words.older)}: {escaped(format_run(difference.older))}  "
-    yield f"{escaped(words.newer)}: {escaped(format_run(difference.newer))}"
+    yield f"{escape_markdown(words.older)}: {escape_markdown(format_run(difference.older))}  "
+    yield f"{escape_markdown(words.newer)}: {escape_markdown(format_run(difference.newer))}"
     yield ""
     counted = [(words.names[kind], difference.cases(kind), len(difference.of(kind))) for kind in KINDS]
     yield from _table(("", "cases", "groups"), [(k, f"{c:,}", f"{g:,}") for k, c, g in counted if c])
@@ -111,13 +113,13 @@ def _since_which_release(difference: Difference, kind: str) -> Iterator[str]:
     if any(commands):
         yield "Since which release?"
         yield ""
-        yield from (f"- {escaped(command)}" for command in commands if command)
+        yield from (f"- {escape_markdown(command)}" for command in commands if command)
         yield ""
 
 
 def _section(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     if rows:
-        yield f"### {escaped(title)}"
+        yield f"### {escape_markdown(title)}"
         yield ""
         yield from _table(head, rows)
 
@@ -127,7 +129,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
         return
     yield row(head)
     yield row("---" for _ in head)
-    yield from (row(map(escaped, cells)) for cells in rows[:SHOWN])
+    yield from (row(map(escape_markdown, cells)) for cells in rows[:SHOWN])
     yield ""
     if len(rows) > SHOWN:
         yield f"… and {len(rows) - SHOWN:,} more"

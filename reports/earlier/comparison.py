@@ -62,14 +62,14 @@ class EarlierComparison:
     def result(self) -> tuple[Since, ...]:
         """One for each target of which an earlier run has cases of this run."""
         if self._result is None:
-            self._result = tuple(self._compared())
+            self._result = tuple(self._compare_runs())
         return self._result
 
     def links(self, page: Path) -> ReportLinks:
         """The addresses of the earlier reports from a page."""
         return self.earlier.links(page)
 
-    def _compared(self) -> Iterator[Since]:
+    def _compare_runs(self) -> Iterator[Since]:
         cases = self._cases()
         shared = {(run_id, target) for run_id, target in self._rows(SHARED, cases)}
         states: dict[tuple[str, str], dict[str, _State]] = {}
@@ -131,7 +131,7 @@ class EarlierComparison:
         return Since(target, earlier, changed[0], became, history, compared)
 
 
-def compared_with_earlier(folder: Path, store: Path | None = None) -> EarlierComparison:
+def compare_with_earlier(folder: Path, store: Path | None = None) -> EarlierComparison:
     """What compares the run of a folder with those of a store; without one, with the runs beside it. Raises
     StoreError where there is no run, or no such store."""
     run = read_run(folder)

@@ -49,22 +49,26 @@ def beside(folder: Path, run: Run) -> EarlierRuns:
     except OSError:
         return NONE
     files = (folder.absolute().parent / name / OUTCOMES for name in names if name != folder.absolute().name)
-    return _chosen(islice((path for path in files if path.is_file()), LOOKED_AT), read_file, run, folder)
+    return _choose_runs(islice((path for path in files if path.is_file()), LOOKED_AT), read_file, run, folder)
 
 
 def in_store(store: Path, folder: Path, run: Run) -> EarlierRuns:
     """The earlier runs of a store. Raises StoreError where there is no store."""
-    return _chosen(reversed(open_store(store).runs), lambda stored: stored, run, folder)
+    return _choose_runs(reversed(open_store(store).runs), lambda stored: stored, run, folder)
 
 
-def _chosen(candidates: Iterable[T], read: Callable[[T], StoredRun], run: Run, folder: Path) -> EarlierRuns:
+def _choose_runs(candidates: Iterable[T], read: Callable[[T], StoredRun], run: Run, folder: Path) -> EarlierRuns:
     found: list[StoredRun] = []
     for each in candidates:
         try:
             stored = read(each)
         except StoreError:  # what cannot be read is no earlier run; `store check` names it
             continue
-        if stored.run_id != run.run_id and stored.run.started <= run.started and any(_shared(stored.run, run)):
+        if (
+            stored.run_id != run.run_id
+            and stored.run.started <= run.started
+            and any(_find_shared_candidates(stored.run, run))
+        ):
             found.append(stored)
             if len(found) == MOST_RUNS:
                 break
@@ -72,7 +76,7 @@ def _chosen(candidates: Iterable[T], read: Callable[[T], StoredRun], run: Run, f
     return EarlierRuns(tuple(found), folder.absolute().parent)
 
 
-def _shared(earlier: Run, run: Run) -> Iterable[str]:
+def _find_shared_candidates(earlier: Run, run: Run) -> Iterable[str]:
     return (target for target in run.candidates if is_alike(earlier, run, target))
 
 

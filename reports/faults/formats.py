@@ -8,7 +8,7 @@ from typing import Any
 from xml.etree.ElementTree import Element, SubElement
 
 from epcheck.reports.faults.fault_search import FaultSearch, FoundFault
-from epcheck.reports.markdown import escaped, row
+from epcheck.reports.markdown import escape_markdown, row
 from epcheck.reports.text import visible
 
 SHOWN, REASON = 10, 200
@@ -20,16 +20,16 @@ HEAD = ("operator", "status", "blame", "reason", "folder")
 def markdown_lines(searches: Sequence[FaultSearch]) -> Iterator[str]:
     """Each search with its new faults and those that are still there."""
     for search in searches:
-        yield f"## {escaped(search.title)}"
+        yield f"## {escape_markdown(search.title)}"
         yield ""
-        yield escaped(search.sentences)
+        yield escape_markdown(search.sentences)
         yield ""
         listed = (*search.new, *search.again)
         if not listed:
             continue
         yield row(HEAD)
         yield row("---" for _ in HEAD)
-        yield from (row(map(escaped, _cells(fault))) for fault in listed[:SHOWN])
+        yield from (row(map(escape_markdown, _cells(fault))) for fault in listed[:SHOWN])
         yield ""
         if len(listed) > SHOWN:
             yield f"… and {len(listed) - SHOWN:,} more"

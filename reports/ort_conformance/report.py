@@ -71,7 +71,7 @@ class ConformanceReport:
         record = entry.record
         fields = _result(record)
         counts = self._counts.setdefault(record.candidate.target, {name: {} for name in ("", *BY)})
-        for name, value in _counted_by(record):
+        for name, value in _list_keys(record):
             counts[name].setdefault(value, Counter())[fields["result"]] += 1
         self._file.write(self._separator + _json(fields))
         self._separator = b",\n"
@@ -130,7 +130,7 @@ def _result(record: Record) -> dict[str, Any]:
     return fields
 
 
-def _counted_by(record: Record) -> Iterator[tuple[str, str]]:
+def _list_keys(record: Record) -> Iterator[tuple[str, str]]:
     case = record.case
     yield "", ""
     yield from zip(BY, (case.domain or "ai.onnx", case.operator_key, str(case.opset), case.dtype), strict=True)

@@ -47,7 +47,7 @@ _LONG_INTEGER = b"[" + 16 * b"0"
 _LARGEST_SAFE = 2**53
 
 
-def packed(value: Any) -> Markup:
+def pack_json(value: Any) -> Markup:
     """JSON, compressed, in letters, digits, `+`, `/` and `=`: nothing in it can be taken for HTML."""
     return _letters(strict_json.dumps(value).encode())
 
@@ -123,10 +123,10 @@ class CaseIndex:
             each.target: [[e.run_id, e.started, e.changed, links.run(e.run_id)] for e in each.runs] for each in since
         }
 
-    def packed(self, summary: Summary, run: Run) -> Markup:
+    def pack(self, summary: Summary, run: Run) -> Markup:
         """The index, with the accuracy of operators for the view of each, and the releases of the candidates."""
         rows: Column = {"o": {name: column(values) for name, values in self._columns.items()}}
-        return packed({"count": self._count, "rows": rows, "accuracy": _accuracy(summary), "bundle": CHUNK,
+        return pack_json({"count": self._count, "rows": rows, "accuracy": _accuracy(summary), "bundle": CHUNK,
                        "causes": _causes(summary), "earlier": self._earlier, "statuses": STATUSES,
                        "releases": _releases(summary, run)})  # fmt: skip
 
@@ -140,18 +140,18 @@ class RecordChunks:
 
     def add(self, record: Record, line: bytes, whole: bool) -> None:
         """whole: with all that the record has; else as of a case with which nothing is wrong."""
-        self._open.append(_embedded(record, _exact(line), whole))
+        self._open.append(_embed_record(record, _exact(line), whole))
         if len(self._open) == CHUNK:
             self._close()
 
-    def packed(self) -> Iterator[Markup]:
+    def pack(self) -> Iterator[Markup]:
         if self._open:
             self._close()
         self._spool.seek(0)
         return (Markup(line.decode("ascii").rstrip()) for line in self._spool)
 
     def _close(self) -> None:
-        self._spool.write(packed(column(self._open)).encode("ascii") + b"\n")
+        self._spool.write(pack_json(column(self._open)).encode("ascii") + b"\n")
         self._open.clear()
 
 
@@ -168,7 +168,7 @@ class EmbeddedRepros:
         if self._archive and record.reading in self._wanted and _is_small(record.case):
             self._wanted[record.reading].setdefault(finding, {})[record.case_id] = None
 
-    def packed(self) -> Markup:
+    def pack(self) -> Markup:
         """A line of JSON, case id -> bytes of its zip file, and after it these files, one after the other."""
         made: dict[str, bytes] = {}
         counter, size = zlib.compressobj(COMPRESSION), 0
@@ -235,7 +235,7 @@ def _releases(summary: Summary, run: Run) -> list[list[str]]:
     return sorted(found, key=lambda named: fingerprint.release_order(named[2]))
 
 
-def _embedded(record: Record, fields: dict[str, Any], whole: bool) -> dict[str, Any]:
+def _embed_record(record: Record, fields: dict[str, Any], whole: bool) -> dict[str, Any]:
     """The record as JSON, without what the index has; `whole` or with shorter values."""
     for name in IN_INDEX:
         fields.pop(name, None)

@@ -18,7 +18,7 @@ from epcheck.reports.cause_changes import describe_causes
 from epcheck.reports.causes.cause import Cause
 from epcheck.reports.dtypes import dtype_order
 from epcheck.reports.family import Family, no_family
-from epcheck.reports.notes import folded
+from epcheck.reports.notes import fold_notes
 from epcheck.reports.page import shell
 from epcheck.reports.page.chart import POINTS, Chart, Series
 from epcheck.reports.page.device_claims import Claims, claims
@@ -122,7 +122,7 @@ class RunPage:
             symbols=SYMBOLS,
             meanings=MEANINGS,
             readings=WORST_FIRST,
-            notes=folded(self._run.notes),
+            notes=fold_notes(self._run.notes),
             by_key=lambda findings: {finding.key: finding for finding in findings},
             most_causes=MOST_CAUSES,
             since=since,
@@ -131,9 +131,9 @@ class RunPage:
             cause_changes={(each.target, change.title): change for each in since for change in each.causes},
             became=self._index.became,
             worse_first=self._worse_first,
-            index=self._index.packed(summary, self._run),
-            chunks=self._chunks.packed(),
-            repros=self._repros.packed(),
+            index=self._index.pack(summary, self._run),
+            chunks=self._chunks.pack(),
+            repros=self._repros.pack(),
         )
 
     def _worse_first(self, causes: Sequence[Cause]) -> list[Cause]:

@@ -47,7 +47,7 @@ def matrix_of(target: TargetSummary, family: Family) -> Matrix:
     for cell in target.matrix:
         row = together.setdefault(qualified_name(cell.operator, cell.domain), {})
         row.setdefault(cell.dtype.partition("-")[0], []).append(cell)
-    rows = {operator: {dtype: _joined(cells) for dtype, cells in row.items()} for operator, row in together.items()}
+    rows = {operator: {dtype: _join_cells(cells) for dtype, cells in row.items()} for operator, row in together.items()}
     dtypes = tuple(sorted({dtype for row in rows.values() for dtype in row}, key=dtype_order))
     families: dict[str, list[MatrixRow]] = {}
     for operator, cells in sorted(rows.items(), key=lambda item: ("::" in item[0], item[0])):
@@ -64,7 +64,7 @@ def _cells(row: Mapping[str, MatrixCell], dtypes: Sequence[str]) -> Iterator[tup
             yield None, len(tuple(dtypes_alike))
 
 
-def _joined(cells: Iterable[Cell]) -> MatrixCell:
+def _join_cells(cells: Iterable[Cell]) -> MatrixCell:
     cells = tuple(cells)
     return MatrixCell(sum(c.passes for c in cells), sum(c.total for c in cells), _worst(c.worst for c in cells))
 
@@ -96,7 +96,9 @@ def side_by_side(targets: Sequence[TargetSummary]) -> tuple[Row, ...]:
         for cell in target.matrix:
             row = together.setdefault(qualified_name(cell.operator, cell.domain), {})
             row.setdefault(target.target, []).append(cell)
-    rows = ((operator, {name: _joined(cells) for name, cells in together[operator].items()}) for operator in together)
+    rows = (
+        (operator, {name: _join_cells(cells) for name, cells in together[operator].items()}) for operator in together
+    )
     return tuple(
         Row(operator, len({_standing(cell) for cell in cells.values()}) > 1, cells)
         for operator, cells in sorted(rows, key=lambda row: ("::" in row[0], row[0]))

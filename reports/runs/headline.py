@@ -28,7 +28,7 @@ def describe_problem(run: Run, summary: Summary) -> str:
     """What keeps it from being a whole run, in a sentence; empty where nothing does."""
     if summary.recorded == 0:
         why = {"complete": "none was planned", "running": "the run has not finished"}.get(
-            run.status, f"the run {_ended(run)}"
+            run.status, f"the run {_describe_end(run)}"
         )
         return f"Nothing ran (0 of {summary.planned:,} cases): {why}."
     if summary.missing or run.status != "complete":
@@ -90,9 +90,9 @@ def _count_causes(causes: Sequence[Cause]) -> str:
 
 def _so(run: Run) -> str:
     return {"complete": "the run says that it is complete", "running": "the run is still going or was killed"}.get(
-        run.status, f"the run {_ended(run)}"
+        run.status, f"the run {_describe_end(run)}"
     )
 
 
-def _ended(run: Run) -> str:
+def _describe_end(run: Run) -> str:
     return "was interrupted" if run.status == "interrupted" else run.status

@@ -67,7 +67,7 @@ class JUnit:
         if summary.missing or run.status != "complete" or not summary.recorded:
             suites.append(self._incomplete(headline(run, summary)))
         total = sum((suite.counts for suite in suites), Counter[str]())
-        counts = {name: count for name, count in _counted(total).items() if name != "skipped"}
+        counts = {name: count for name, count in _format_counts(total).items() if name != "skipped"}
         head = _head("testsuites", {"name": "epcheck", "time": f"{run.duration_s:.3f}", **counts})
         self._file.write(f"<?xml version='1.0' encoding='utf-8'?>\n<{head}>".encode())
         for suite in suites:
@@ -106,13 +106,13 @@ class _Suite:
         self._inside.write(element.encode())
 
     def copy_to(self, file: IO[bytes]) -> None:
-        file.write(f"<{_head('testsuite', {**self._attributes, **_counted(self.counts)})}>".encode())
+        file.write(f"<{_head('testsuite', {**self._attributes, **_format_counts(self.counts)})}>".encode())
         self._inside.seek(0)
         shutil.copyfileobj(self._inside, file)
         file.write(b"</testsuite>")
 
 
-def _counted(counts: Counter[str]) -> dict[str, str]:
+def _format_counts(counts: Counter[str]) -> dict[str, str]:
     return {name: str(counts[tag]) for tag, name in COUNTED.items()}
 
 

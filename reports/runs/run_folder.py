@@ -29,7 +29,7 @@ from epcheck.conformance.records.record import Record, decode, encode, with_pres
 from epcheck.conformance.records.run import Run, run_from_json
 from epcheck.conformance.records.terms import BLAMES, READINGS, STATUSES
 from epcheck.conformance.records.typed_json import to_json
-from epcheck.reports.checksum import check_document, checked_line, document_with_checksum, line_with_checksum
+from epcheck.reports.checksum import check_document, check_line, document_with_checksum, line_with_checksum
 from epcheck.reports.text import visible
 
 RUN, JOURNAL, LOCK, OUTCOMES = "run.json", "journal.jsonl", ".lock", "outcomes.parquet"
@@ -270,7 +270,7 @@ class _Lines:
         """The line as `read_lines` has it, and its record. Raises StoreError."""
         try:
             record = _record(with_present_names(line))
-            bare = checked_line(line)
+            bare = check_line(line)
             if bare is None and self._checked:
                 raise ValueError("it has no checksum, as the lines before it have")
         except (ValueError, RecursionError) as error:

@@ -167,8 +167,8 @@ class Tally:
         return Summary(
             planned=run.planned,
             recorded=sum(counts.total() for counts in self._readings.values()),
-            by_reading=_merged(self._readings.values()),
-            by_status=_merged(self._statuses.values()),
+            by_reading=_merge_counts(self._readings.values()),
+            by_status=_merge_counts(self._statuses.values()),
             targets=tuple(self._target(name) for name in names),
         )
 
@@ -224,7 +224,7 @@ def _place(finding: Finding) -> tuple[int, int, str, str, str]:
     return WORST_FIRST.index(finding.reading), -len(finding.case_ids), finding.operator, finding.sample, finding.key
 
 
-def _merged(counters: Iterable[Counter[str]]) -> dict[str, int]:
+def _merge_counts(counters: Iterable[Counter[str]]) -> dict[str, int]:
     return dict(sum(counters, Counter()))
 
 

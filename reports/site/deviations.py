@@ -11,7 +11,7 @@ from epcheck.reports.checksum import group_key
 from epcheck.reports.dtypes import dtype_order
 from epcheck.reports.runs.findings import reason_stem, sample_stem
 from epcheck.reports.site.provider_release import ProviderRelease
-from epcheck.reports.site.table import NEWEST, operator_order, placed
+from epcheck.reports.site.table import NEWEST, operator_order, tabulate_releases
 from epcheck.reports.store.query import query
 from epcheck.reports.store.run_file import StoredRun
 
@@ -69,7 +69,7 @@ class Deviation:
 def deviations_of(runs: Sequence[StoredRun], releases: Sequence[ProviderRelease]) -> tuple[Deviation, ...]:
     """Every group, by operator, the largest first. Raises FileProblemError for a file that is damaged."""
     found: dict[tuple[int, str], Deviation] = {}
-    for row in query(runs, _WRONG, placed=placed(releases)).to_pylist():
+    for row in query(runs, _WRONG, placed=tabulate_releases(releases)).to_pylist():
         operator = qualified_name(row["operator"], row["domain"])
         sample = sample_stem(row["sample"])
         reason = reason_stem(row["reason"].removeprefix(row["target"]))

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from epcheck.conformance.records.terms import EXPECTED, FAILURE, OK
 from epcheck.reports.page import shell
 from epcheck.reports.page.columns import column
-from epcheck.reports.page.embedded_data import packed
+from epcheck.reports.page.embedded_data import pack_json
 from epcheck.reports.page.html import SYMBOLS
 from epcheck.reports.runs.summary import NOT_RUN
 from epcheck.reports.site.deviations import Deviation
@@ -180,7 +180,7 @@ def cell_values(cell: Cell) -> tuple[Any, ...]:
 def _table(site: Site) -> Markup:
     rows = [cell_values(cell) for cell in site.cells]
     columns = zip(CELL_FIELDS, zip(*rows, strict=True), strict=True) if rows else ()
-    return packed(
+    return pack_json(
         {
             "releases": [release_fields(release) for release in site.releases],
             "count": len(rows),
@@ -199,4 +199,4 @@ def _deviations(site: Site) -> Markup:
         }
         for found in site.deviations
     ]  # fmt: skip
-    return packed({"count": len(fields), "rows": column(fields) if fields else None})
+    return pack_json({"count": len(fields), "rows": column(fields) if fields else None})

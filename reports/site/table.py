@@ -122,7 +122,7 @@ def state_of(passes: int, failures: int, expected: int) -> str:
     return EXPECTED if expected else OK if passes else NOT_RUN
 
 
-def placed(releases: Sequence[ProviderRelease]) -> pa.Table:
+def tabulate_releases(releases: Sequence[ProviderRelease]) -> pa.Table:
     """Run and target -> provider release, for queries: `age` counts the runs of each from its newest."""
     rows = [
         (run_id, target, index, release.line, release.ordinal, age)
@@ -137,7 +137,7 @@ def placed(releases: Sequence[ProviderRelease]) -> pa.Table:
 
 def cells_of(runs: Sequence[StoredRun], releases: Sequence[ProviderRelease]) -> tuple[Cell, ...]:
     """Every cell, by operator, version, dtype and provider. Raises FileProblemError for a file that is damaged."""
-    table = query(runs, _CELLS, placed=placed(releases))
+    table = query(runs, _CELLS, placed=tabulate_releases(releases))
     at = {(release.line, release.ordinal): index for index, release in enumerate(releases)}
     cells = (_cell(row, releases[row["provider_release"]], at) for row in table.to_pylist())
     return tuple(

@@ -43,7 +43,7 @@ class MachineRuns:
     runs: tuple[tuple[StoredRun, str], ...]
     night_indices: tuple[int, ...]
 
-    def counted(self, index: int) -> TargetCounts | None:
+    def find_counts(self, index: int) -> TargetCounts | None:
         """The counts of a run's target; None where nothing is recorded."""
         stored, target = self.runs[index]
         return stored.counted.get(target)
@@ -76,7 +76,7 @@ def _by_machine(runs: Sequence[StoredRun]) -> list[tuple[str, FingerprintClass, 
     found: dict[tuple[FingerprintClass, str], list[tuple[StoredRun, str]]] = defaultdict(list)
     for run, classes_of_run in zip(runs, classes, strict=True):
         for cls, target in classes_of_run:
-            found[_resolved(cls, run.moment, known), target if cls in shared else ""].append((run, target))
+            found[_resolve_class(cls, run.moment, known), target if cls in shared else ""].append((run, target))
     return [
         (name, cls, found[cls, target]) for name, (cls, target) in zip(_machine_names(list(found)), found, strict=True)
     ]
@@ -94,7 +94,7 @@ def _machine_names(machines: Sequence[tuple[FingerprintClass, str]]) -> list[str
     ]
 
 
-def _resolved(
+def _resolve_class(
     cls: FingerprintClass, moment: datetime | None, known: Mapping[FingerprintClass, Sequence[datetime | None]]
 ) -> FingerprintClass:
     """The class of a run that may not have reached its target, and then does not know its adapter.

@@ -27,9 +27,9 @@ from epcheck.reports.store.run_file import (
     StoredRun,
     check_data,
     first_line,
+    format_path,
     is_run_id,
     read_file,
-    shown,
 )
 from epcheck.reports.store.store import Store, open_store
 from epcheck.reports.store.writer_lock import only_writer
@@ -91,7 +91,7 @@ def add(store: Path, source: Path, *, dry_run: bool = False) -> Added:
     if not is_run_id(run.run_id):
         raise StoreError(f"{source}: its run id {run.run_id[:99]!r} is not a valid file name")
     place = store / f"{run.run_id}{SUFFIX}"
-    kept = _kept(place, run, source)
+    kept = _read_kept(place, run, source)
     if dry_run and source.is_dir():
         there = Addition.THERE if kept and kept.run == run else Addition.REPLACED
         return Added(source, run.run_id, there if kept else Addition.ADDED)
@@ -101,7 +101,7 @@ def add(store: Path, source: Path, *, dry_run: bool = False) -> Added:
         return Added(source, run.run_id, _addition(kept, new))
     _make(store)
     with only_writer(store):
-        addition = _addition(_kept(place, run, source), new)
+        addition = _addition(_read_kept(place, run, source), new)
         if addition in (Addition.ADDED, Addition.REPLACED):
             with replacing(place) as copy, new.path.open("rb") as original:
                 shutil.copyfileobj(original, copy)
@@ -176,9 +176,9 @@ def _outcomes(folder: Path) -> Path:
     return write_outcomes(folder)
 
 
-def _kept(place: Path, run: Run, source: Path) -> StoredRun | None:
+def _read_kept(place: Path, run: Run, source: Path) -> StoredRun | None:
     """What the store has of a run. Raises StoreError where that is another run of its name."""
-    kept = _stored(place)
+    kept = _read_stored(place)
     if kept and kept.run.started != run.started:
         raise StoreError(
             f"{source}: another run named '{run.run_id}' is in the store, begun {kept.run.started}; "
@@ -187,7 +187,7 @@ def _kept(place: Path, run: Run, source: Path) -> StoredRun | None:
     return kept
 
 
-def _stored(place: Path) -> StoredRun | None:
+def _read_stored(place: Path) -> StoredRun | None:
     """The run that the store has at this place; None where the file cannot be read.
 
     Raises FileProblemError where a newer epcheck wrote it: such a file stays.
@@ -219,7 +219,7 @@ def _foreign_files(folder: Path) -> Iterator[FileProblem]:
     """What is in the folder and is not a file of a store."""
     for path in folder.iterdir():
         if path.suffix != SUFFIX or path.name[0] == ".":
-            yield FileProblem(path, ProblemKind.FOREIGN, f"{shown(path)}: is not a file of a store")
+            yield FileProblem(path, ProblemKind.FOREIGN, f"{format_path(path)}: is not a file of a store")
 
 
 def _problem(stored: StoredRun) -> FileProblem | None:

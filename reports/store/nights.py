@@ -76,9 +76,11 @@ def night_of(label: str, run: StoredRun, target: str, changed: tuple[Changed, ..
     """The night in which a run was made, as far as one of its targets is concerned."""
     counted = run.counted.get(target)
     if counted is None:
-        return Night(label, Completeness.NOT_RUN, f"nothing was recorded: the run {_ended(run)}", run.run_id, target)
+        return Night(
+            label, Completeness.NOT_RUN, f"nothing was recorded: the run {_describe_end(run)}", run.run_id, target
+        )
     names, summed = _by_family(counted, family)
-    why = "" if run.whole else f"{run.recorded:,} of {run.run.planned:,} planned records: the run {_ended(run)}"
+    why = "" if run.whole else f"{run.recorded:,} of {run.run.planned:,} planned records: the run {_describe_end(run)}"
     completeness = Completeness.WHOLE if run.whole else Completeness.PARTIAL
     return Night(label, completeness, why, run.run_id, target, dict(zip(names, summed, strict=True)), changed)
 
@@ -98,7 +100,7 @@ def _families(keys: tuple[str, ...], family: Family) -> tuple[tuple[str, ...], N
     return names, np.array([names.index(name) for name in each], np.int64)
 
 
-def _ended(run: StoredRun) -> str:
+def _describe_end(run: StoredRun) -> str:
     status = run.run.status
     known = {"running": "is still running or was killed", "interrupted": "was interrupted", "complete": "is incomplete"}
     return known.get(status, status)

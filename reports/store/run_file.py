@@ -56,7 +56,7 @@ class FileProblemError(StoreError):
     """A file of a store cannot be used."""
 
     def __init__(self, path: Path, kind: ProblemKind, what: str) -> None:
-        super().__init__(f"{shown(path)}: {what}")
+        super().__init__(f"{format_path(path)}: {what}")
         self.problem = FileProblem(path, kind, str(self))
 
 
@@ -139,7 +139,7 @@ def read_metadata(path: Path) -> pq.FileMetaData:
 def parse_metadata(metadata: pq.FileMetaData, path: Path) -> StoredRun:
     """The run that the metadata of a file describes. Raises FileProblemError."""
     fields: Mapping[bytes, bytes] = metadata.metadata or {}
-    schema = _checked_version(path, fields)
+    schema = _check_version(path, fields)
     if fault := fault_of_columns(metadata, schema):
         raise FileProblemError(path, ProblemKind.DAMAGED, f"{fault}; write it again with: epcheck report RUN --parquet")
     try:
@@ -162,7 +162,7 @@ def is_run_id(name: str) -> bool:
 
 def _metadata(path: Path) -> pq.FileMetaData:
     """The footer of the file. The magic bytes tell a file that was cut off from one that never was Parquet."""
-    if shown(path) != str(path):  # neither pyarrow nor DuckDB opens it
+    if format_path(path) != str(path):  # neither pyarrow nor DuckDB opens it
         raise FileProblemError(path, ProblemKind.FOREIGN, "its path is not UTF-8; rename it")
     if not path.is_file():  # a pipe would never end
         raise FileProblemError(path, ProblemKind.FOREIGN, "is not a file")
@@ -188,7 +188,7 @@ def _check_footer(path: Path, file: pa.NativeFile, size: int) -> None:
         raise FileProblemError(path, ProblemKind.DAMAGED, f"is damaged ({error})") from None
 
 
-def _checked_version(path: Path, fields: Mapping[bytes, bytes]) -> int:
+def _check_version(path: Path, fields: Mapping[bytes, bytes]) -> int:
     """The version of the file's schema. Raises FileProblemError for one that is not read."""
     text = fields.get(parquet.SCHEMA_KEY.encode())
     if text is None and parquet.RUN_KEY.encode() in fields:
@@ -203,7 +203,7 @@ def _checked_version(path: Path, fields: Mapping[bytes, bytes]) -> int:
     return int(text[:9])
 
 
-def shown(path: Path) -> str:
+def format_path(path: Path) -> str:
     """A path as text that every file and terminal takes: bytes that are no UTF-8 as escapes."""
     return str(path).encode("utf-8", "backslashreplace").decode()
 

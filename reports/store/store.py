@@ -21,9 +21,9 @@ from epcheck.reports.store.run_file import (
     FileProblemError,
     ProblemKind,
     StoredRun,
+    format_path,
     parse_metadata,
     read_metadata,
-    shown,
 )
 
 VARIABLE = "EPCHECK_STORE"
@@ -97,5 +97,5 @@ def _attempt(read: Callable[[Path], T], path: Path) -> T | FileProblem:
 
 
 def _duplicate(extra: StoredRun, kept: StoredRun) -> FileProblem:
-    sentence = f"{shown(extra.path)}: holds run {kept.run_id}, as {kept.path.name} does; delete one of them"
+    sentence = f"{format_path(extra.path)}: holds run {kept.run_id}, as {kept.path.name} does; delete one of them"
     return FileProblem(extra.path, ProblemKind.DUPLICATE, sentence)

@@ -28,7 +28,7 @@ def only_writer(store: Path) -> Iterator[None]:
     """
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):
-            descriptor = _opened(store)
+            descriptor = _open_lock(store)
             stack.callback(_close, descriptor, store)
             until = time.monotonic() + PATIENCE_S
             while not file_lock.try_exclusive(descriptor):
@@ -38,7 +38,7 @@ def only_writer(store: Path) -> Iterator[None]:
         yield
 
 
-def _opened(store: Path) -> int:
+def _open_lock(store: Path) -> int:
     if sys.platform == "win32":
         return os.open(store / WINDOWS_FILE, os.O_RDWR | os.O_CREAT)
     return os.open(store, os.O_RDONLY)

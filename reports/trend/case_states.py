@@ -44,7 +44,7 @@ def read_cases(machines: Sequence[MachineRuns]) -> CaseTable:
     recorded: dict[str, tuple[StoredRun, str]] = {}
     for machine in machines:
         for run, (stored, target) in enumerate(machine.runs):
-            if counted := machine.counted(run):
+            if counted := machine.find_counts(run):
                 recorded.setdefault(counted.digest, (stored, target))
     table = query(
         list({stored.run_id: stored for stored, _ in recorded.values()}.values()),
@@ -72,7 +72,7 @@ def case_states(machine: MachineRuns, table: CaseTable) -> StateMatrix:
     """
     found = np.full((len(machine.runs), len(table.case_ids)), NOT_RECORDED, np.int8)
     for run in range(len(machine.runs)):
-        if counted := machine.counted(run):
+        if counted := machine.find_counts(run):
             found[run, table.of_digest[counted.digest]] = PASSING
             for status, codes in _failing(machine, run, table):
                 found[run, codes] = UNSTABLE if status == FLAKY else FAILING
@@ -85,7 +85,7 @@ def failing_statuses(machine: MachineRuns, run: int, table: CaseTable) -> dict[i
 
 
 def _failing(machine: MachineRuns, run: int, table: CaseTable) -> list[tuple[str, Codes]]:
-    counted = machine.counted(run)
+    counted = machine.find_counts(run)
     if counted is None:
         return []
     codes = table.of_digest[counted.digest]

@@ -46,7 +46,7 @@ def write_html(trend: Trend, path: Path, root: Path | None = None) -> Path:
             rates=_chart(trend, "Pass rate: passing / (passing + failing) cases", "%", _rates, _marks(trend)),
             failures=_in_red(_chart(trend, "Failing cases, relative to the first night", "cases", _more_failures)),
             families=[
-                _chart(trend, family, "points", partial(_points, family=family)) for family in _moved_most(trend)
+                _chart(trend, family, "points", partial(_points, family=family)) for family in _find_most_moved(trend)
             ],
             most=CASES,
         )
@@ -111,7 +111,7 @@ def _marks(trend: Trend) -> tuple[Mark, ...]:
     )
 
 
-def _moved_most(trend: Trend) -> list[str]:
+def _find_most_moved(trend: Trend) -> list[str]:
     """Families whose rate was not the same in all nights, in the order of how far it moved."""
     moved = {}
     for family in trend.families:

@@ -156,7 +156,7 @@ def _families(trend: Trend) -> Section:
         right += all(rate == 1 for rate in rates)
         if any(rate is not None and rate < 1 for rate in rates):
             before = [_rate(night, family) for night in then]
-            cells = [_moved(old, new) for old, new in zip(before, rates, strict=True)]
+            cells = [_describe_move(old, new) for old, new in zip(before, rates, strict=True)]
             rows.append((min(rate for rate in rates if rate is not None), family, cells))
     families = _count(len(trend.families), "operator family", "operator families")
     sentences = (f"{right} of {families} pass completely on every machine.",) if trend.families else ()
@@ -212,7 +212,7 @@ def _rate(night: Night | None, family: str | None = None) -> float | None:
     return None if night is None else night.rate(family)
 
 
-def _moved(old: float | None, new: float | None) -> str:
+def _describe_move(old: float | None, new: float | None) -> str:
     """The rate now, and by how many percentage points it differs from that of the first night."""
     if new is None or old is None or f"{new - old:+.2%}" in ("+0.00%", "-0.00%"):
         return percent(new)

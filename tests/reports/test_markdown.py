@@ -2,7 +2,7 @@
 
 import pytest
 
-from epcheck.reports.markdown import escaped, row
+from epcheck.reports.markdown import escape_markdown, row
 
 
 @pytest.mark.parametrize(
@@ -17,8 +17,8 @@ from epcheck.reports.markdown import escaped, row
     ],
 )
 def test_what_would_be_markup_is_written_out_and_nothing_else(text: str, written: str) -> None:
-    assert escaped(text) == written
+    assert escape_markdown(text) == written
 
 
 def test_a_row_of_a_table_has_as_many_cells_as_it_is_given() -> None:
-    assert row(map(escaped, ("a", "b|c"))) == r"| a | b\|c |"
+    assert row(map(escape_markdown, ("a", "b|c"))) == r"| a | b\|c |"

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from epcheck.reports.bug_report.issue import Answer, Issue, architecture, fenced, markdown, platform, title
+from epcheck.reports.bug_report.issue import Answer, Issue, architecture, fence_text, markdown, platform, title
 
 ISSUE = Issue(
     title="[DirectML] Slice-13 (float32): 1 of 1 elements is wrong",
@@ -157,8 +157,8 @@ def test_a_hostile_name_stays_text(name: str) -> None:
 
 
 def test_a_block_of_code_has_a_longer_fence_than_its_text() -> None:
-    assert next(fenced("a\n````\nb")) == "`````text"
-    assert next(fenced("a")) == "```text"
+    assert next(fence_text("a\n````\nb")) == "`````text"
+    assert next(fence_text("a")) == "```text"
 
 
 def test_a_title_is_a_line_of_limited_length() -> None:

@@ -13,7 +13,7 @@ from stored_records import a_slice, a_wrong_slice, stored
 from epcheck import api
 from epcheck.conformance.records.record import Record
 from epcheck.reports import StoreError, read_records, write_all, write_outcomes
-from epcheck.reports.earlier.comparison import compared_with_earlier
+from epcheck.reports.earlier.comparison import compare_with_earlier
 from epcheck.reports.runs.causes import find_causes_of_run
 from epcheck.reports.since import BROKE, FIRST_SEEN, REPAIRED, STILL, Since
 
@@ -37,7 +37,7 @@ def a_run_of(root: Path, day: int, records: Sequence[Record], **facts: str) -> P
 
 
 def since(folder: Path, store: Path | None = None) -> tuple[Since, ...]:
-    comparison = compared_with_earlier(folder, store)
+    comparison = compare_with_earlier(folder, store)
     causes = find_causes_of_run(folder).of_case
     for record in read_records(folder):
         comparison.add(record, causes.get((record.candidate.target, record.case_id)))
@@ -137,6 +137,6 @@ def test_the_call_of_a_run_and_its_reports_have_it(tmp_path: Path, monkeypatch: 
 def test_reports_tell_it_even_where_they_are_made_again(tmp_path: Path) -> None:
     a_run_of(tmp_path, 1, BEFORE)
     folder = a_run_of(tmp_path, 2, NOW)
-    reported = write_all(folder, comparison=compared_with_earlier(folder))
+    reported = write_all(folder, comparison=compare_with_earlier(folder))
     assert by_sample(reported.since[0]) == BECAME
     assert write_all(folder).since == ()

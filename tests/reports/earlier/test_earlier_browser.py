@@ -10,7 +10,7 @@ from stored_nights import a_night
 from stored_records import a_slice, a_wrong_slice, stored
 
 from epcheck.reports import write_all
-from epcheck.reports.earlier.comparison import compared_with_earlier
+from epcheck.reports.earlier.comparison import compare_with_earlier
 
 OLD = [a_slice("float16", "broken"), a_wrong_slice(sample="steady"), a_wrong_slice(sample="repaired_since")]
 NEW = [a_wrong_slice(sample="broken"), a_wrong_slice(sample="steady"), a_slice("float16", "repaired_since")]
@@ -23,7 +23,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for day, records, driver in ((1, OLD, "535"), (2, NEW, "540")):
         run = a_night(day, driver_version=driver)
         folder = stored(root / run.run_id, records, run)
-        write_all(folder, comparison=compared_with_earlier(folder))
+        write_all(folder, comparison=compare_with_earlier(folder))
     return folder / "report.html"
 
 
