@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from epcheck.conformance.records.run import Run, Share
-from epcheck.conformance.records.target_facts import joined_facts, varying_facts
+from epcheck.conformance.records.target_facts import join_facts, varying_facts
 from epcheck.reports.family import Family, no_family
 from epcheck.reports.page.embedded_data import ReproArchiver
 from epcheck.reports.runs.compatibility import (
@@ -86,7 +86,7 @@ def _merge_runs(parts: Sequence[Part]) -> Run:
         targets=_targets(parts),
         planned=first.share.cases * len(candidates),
         selection={**_selection(parts), "candidates": list(candidates)},
-        versions=joined_facts([part.run.versions for part in parts]),
+        versions=join_facts([part.run.versions for part in parts]),
         status=_status(candidates, parts),
         stale=stale,
         notes=_notes(parts),
@@ -111,7 +111,7 @@ def _missing(name: str, parts: Sequence[Part]) -> list[str]:
 
 def _targets(parts: Sequence[Part]) -> dict[str, Mapping[str, str]]:
     names = dict.fromkeys(name for part in parts for name in part.run.targets)
-    return {name: joined_facts([p.run.targets[name] for p in parts if name in p.run.targets]) for name in names}
+    return {name: join_facts([p.run.targets[name] for p in parts if name in p.run.targets]) for name in names}
 
 
 def _selection(parts: Sequence[Part]) -> dict[str, Any]:

@@ -48,6 +48,18 @@ FORBIDDEN = {
     "is_built_by",  # Case.source
     "made_up",  # feeds_generated
     "on_sign", "still_s",  # heartbeat, idle_s
+    # Participles, which say neither what a function does nor to what.
+    "_banded", "_captured_log", "_claimed", "_composed", "_counted_by", "_fed", "_loaded", "_lowered", "_moved_most",
+    "_prefixed", "_tried_as", "_unclaimed", "_unescaped", "_vetted", "_when_settled",
+    "checked_line",  # check_line
+    "compared_with_earlier",  # compare_with_earlier
+    "fenced",  # fence_text
+    "guarded_by",  # find_guarded_worker
+    "joined_facts",  # join_facts
+    "laid_out",  # lay_out
+    "measured_accuracy",  # measure_accuracy
+    "piped",  # start_piped
+    "unknown_option",  # find_unknown_option
 }  # fmt: skip
 """Identifiers that no file has: each with what takes its place."""
 

@@ -156,7 +156,7 @@ def _search(
     ended = ""
     with progress.working() as doing, Rounds(Plan((), (target,), jobs=options.jobs), workers) as rounds:
         facts = rounds.facts.get(target.name, {})
-        search = Search(rounds, target.narrowed(facts), doing)
+        search = Search(rounds, target.narrow(facts), doing)
         try:
             search.run(operators, options.seed, Limits(60 * options.minutes, options.nodes), kept.nodes)
         except KeyboardInterrupt:
@@ -184,7 +184,7 @@ def _search_graphs(
         RoundsByLevel(plan_at, workers) as levels,
     ):
         facts = plain.facts.get(target.name, {})
-        search = GraphSearch(plain, levels, doing, target.narrowed(facts).claims)
+        search = GraphSearch(plain, levels, doing, target.narrow(facts).claims)
         graphs = [graph for graph in kept.graphs if isinstance(graph, NodeGraph)]
         search.found.open_examples = len(kept.graphs) - len(graphs)
         try:

@@ -21,14 +21,14 @@ class CacheStatus:
 
 def cache_status() -> CacheStatus:
     """Where runs keep prepared cases and opinions for the next ones, and how many."""
-    with cache.opened() as kept:
+    with cache.open_cache() as kept:
         return CacheStatus(kept.path, kept.entries(), kept.size_bytes(), cache.LIMIT_BYTES)
 
 
 def clear_cache() -> int:
     """Forget everything that is kept: the next run takes longer, and its records are the same. Returns the bytes that
     were freed."""
-    with cache.opened() as kept:
+    with cache.open_cache() as kept:
         before = kept.size_bytes()
         kept.clear()
         return before - kept.size_bytes()

@@ -70,7 +70,7 @@ def shipped_profile(target: str) -> ProviderProfile | None:
     provider = SHIPPED.get(name)
     if provider is None:
         return None
-    return ProviderProfile(provider, target, claims_of(provider), expectation_file.shipped(name))
+    return ProviderProfile(provider, target, claims_of(provider), expectation_file.load_shipped(name))
 
 
 def profile_digest(target: str) -> str | None:

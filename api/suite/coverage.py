@@ -27,7 +27,7 @@ from epcheck.conformance.records import strict_json
 from epcheck.conformance.records.run import Run
 from epcheck.conformance.targets import claim_file
 from epcheck.conformance.targets.config import load_config
-from epcheck.conformance.targets.specification import described
+from epcheck.conformance.targets.specification import describe_target
 from epcheck.generators import registry, suite
 from epcheck.generators.claims import DML, Claims
 from epcheck.generators.error import EpcheckError
@@ -149,15 +149,15 @@ def _claims(options: CoverageOptions, target: str | None, facts: Mapping[str, st
         return claim_file.parse(claim_file.text_of(options.claims), str(options.claims))
     if options.provider is not None or target is None:
         return claims_table(options.provider or DML)
-    found = described(target, load_config(config))
+    found = describe_target(target, load_config(config))
     if found.claims is None:
         raise CoverageError(
             f"target '{target}' has no claim table; make one with `epcheck probe --target {target}` and name it with "
             f"--claims"
         )
-    if facts and (why := claim_file.unused(found, facts)):
+    if facts and (why := claim_file.explain_unused(found, facts)):
         raise CoverageError(f"{why}, to be named with --claims")
-    return (found.narrowed(facts).claims if facts else None) or found.claims
+    return (found.narrow(facts).claims if facts else None) or found.claims
 
 
 def _as_json(triple: Triple) -> dict[str, object]:

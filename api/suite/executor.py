@@ -29,7 +29,7 @@ from epcheck.conformance.targets import claim_file, expectation_file
 from epcheck.conformance.targets.choice import Choice, best_choice, default_baseline
 from epcheck.conformance.targets.config import load_config
 from epcheck.conformance.targets.expectation import Expectation
-from epcheck.conformance.targets.specification import NEED_LAB, described, direct_of, resolve
+from epcheck.conformance.targets.specification import NEED_LAB, describe_target, direct_of, resolve
 from epcheck.conformance.targets.target import DML, Target, TargetError
 from epcheck.conformance.targets.variants import variants_of
 from epcheck.conformance.workers.idle_workers import IdleWorkers
@@ -80,7 +80,7 @@ def refuse_early(options: RunOptions) -> None:
     config = load_config(options.config)
     baseline = () if options.baseline in (None, "none") else (options.baseline,)
     for specification in (*options.targets, *baseline):
-        described(specification, config)
+        describe_target(specification, config)
     if options.vulkan and not options.vulkan.is_file():
         raise TargetError(f"no such Vulkan driver: {options.vulkan}; name the driver's ICD file (JSON)")
 
@@ -142,7 +142,7 @@ class _Here:
                 atomic_file.write_text(self._options.trace, json.dumps(trace.trace_events()))
 
     def expectations(self) -> Iterable[tuple[str, Expectation]]:
-        narrowed = [target.narrowed(self._facts.get(target.name, {})) for target in self._targets]
+        narrowed = [target.narrow(self._facts.get(target.name, {})) for target in self._targets]
         return ((target.name, entry) for target in narrowed for entry in target.expectations)
 
 

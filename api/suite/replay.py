@@ -116,7 +116,7 @@ def _lines(wanted: _Wanted, _say: Callable[[str], None]) -> tuple[tuple[str, str
 
 def _with_command(record: Record, options: ReplayOptions, folder: Path) -> Record:
     """The record with the command that replays its folder."""
-    stated = repro_truth.stated(folder)
+    stated = repro_truth.read_stated(folder)
     variant = options.variant or (stated.variant if stated else "")
     way = ("--variant", variant) if variant else ()
     command = _quote_command("epcheck", "replay", str(folder), "--target", record.candidate.target, *way)
@@ -125,7 +125,7 @@ def _with_command(record: Record, options: ReplayOptions, folder: Path) -> Recor
 
 def _records(wanted: _Wanted) -> Iterator[tuple[Path, Record]]:
     options, candidates, baseline = wanted.options, wanted.candidates, wanted.baseline
-    folders = ((folder, repro_truth.stated(folder)) for folder in _folders(options.folder))
+    folders = ((folder, repro_truth.read_stated(folder)) for folder in _folders(options.folder))
     found = (
         (folder, stated, built)
         for folder, stated in folders

@@ -61,7 +61,7 @@ def repro(options: ReproOptions) -> Path:
         request = _Request(case, target)
         built = examine(_build_of_stranger, request, options.source, SILENT.say, DEADLINE_S)
         built = replace(built, known=replace(built.known, words=case.id, session={}, files={}))
-    known = built.known if target is None else run_settings.settled(built.known, target, built.packed)
+    known = built.known if target is None else run_settings.apply_target(built.known, target, built.packed)
     return folders.write_case(case.id, built.model, built.feeds, known, options.out)
 
 

@@ -184,8 +184,7 @@ class _Recording:
         _check_same_candidates(self.run, facts, self._options.may_differ)
         known = self.run.targets
         joined = {
-            name: target_facts.joined_facts([known.get(name, of_target), of_target])
-            for name, of_target in facts.items()
+            name: target_facts.join_facts([known.get(name, of_target), of_target]) for name, of_target in facts.items()
         }
         self.run, self._has_begun = replace(self.run, targets=joined), True
         reports.write_run(self.folder, self.run)

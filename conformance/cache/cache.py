@@ -86,7 +86,7 @@ def _value(name: bytes, checked: bytes) -> bytes | None:
 
 
 @contextlib.contextmanager
-def opened() -> Iterator[Cache]:
+def open_cache() -> Iterator[Cache]:
     """The user's cache, to look at or to clear. Raises CacheError when there is none, and when it fails."""
     path = default_path()
     if path is None:

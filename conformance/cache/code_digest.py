@@ -119,16 +119,16 @@ class Sources:
 
         Raises LookupError when one of `makers` is not there.
         """
-        pending = [module for maker in makers for module in self._named(maker)]
+        pending = [module for maker in makers for module in self._find_modules(maker)]
         found: dict[str, str] = {}
         while pending:
             module = pending.pop()
             if module not in found and module in self._modules:
                 found[module] = self._modules[module]
-                pending += self._imported(module)
+                pending += self._find_imports(module)
         return found
 
-    def _named(self, maker: str) -> list[str]:
+    def _find_modules(self, maker: str) -> list[str]:
         package = maker.removesuffix(".*")
         if package == maker:
             found = [maker] if maker in self._modules else []
@@ -138,7 +138,7 @@ class Sources:
             raise LookupError(f"there is no module epcheck.{maker}, which MAKERS in {__name__} names")
         return found
 
-    def _imported(self, module: str) -> Iterator[str]:
+    def _find_imports(self, module: str) -> Iterator[str]:
         """The modules of ours that a module imports, its package among them, and names that may be modules."""
         file = self._modules[module]
         parent = module.rpartition(".")[0]

@@ -16,7 +16,7 @@ from typing import Self
 
 from distributed import CancelledError, KilledWorker
 
-from epcheck.conformance.cluster.connection import connected, dismiss, quiet, result_of, submit, words_of
+from epcheck.conformance.cluster.connection import connect, dismiss, quiet, result_of, submit, words_of
 from epcheck.conformance.cluster.dispatch import LOOK_S, PATIENCE_S, Dispatch, Take
 from epcheck.conformance.cluster.node import ClusterError, Order
 from epcheck.conformance.cluster.nodes import Nodes
@@ -55,7 +55,7 @@ class Cluster:
         PATIENCE_S, or when one that does has another epcheck."""
         with ExitStack() as stack:
             stack.enter_context(quiet())
-            self._client = stack.enter_context(connected(self._scheduler))
+            self._client = stack.enter_context(connect(self._scheduler))
             self._nodes = Nodes(self._client, self.orders, self._may_differ)
             self._wait_for_nodes()
             self._connection = stack.pop_all()

@@ -61,7 +61,7 @@ def asking() -> Iterator[None]:
 
 
 @contextmanager
-def connected(scheduler: str) -> Iterator[Client]:
+def connect(scheduler: str) -> Iterator[Client]:
     """A client of the scheduler. Raises ClusterError."""
     if not re.fullmatch(r"(tcp|tls|wss?)://[^/\s]+:\d+", scheduler):
         raise ClusterError(f"'{scheduler}' is not the address of a Dask scheduler; write for example tcp://host:8786")

@@ -118,18 +118,18 @@ class _Executor:
         config = {"targets": {**(order.tables or {}), **load_config().get("targets", {})}}
         vulkan = Path(order.vulkan) if order.vulkan else None
 
-        def resolved(specification: str) -> Target:
+        def resolve_target(specification: str) -> Target:
             return resolve(specification, config, vulkan=vulkan)
 
-        found = resolved(order.candidate)
+        found = resolve_target(order.candidate)
         self.order = order
         found = replace(found, expectations=(*found.expectations, *order.expectations))
         self.candidate = claim_file.with_texts(found, order.claim_tables)
         self.plan = Plan(
             (),
             (self.candidate,),
-            resolved(order.baseline) if order.baseline else None,
-            resolved("reference") if order.reference else None,
+            resolve_target(order.baseline) if order.baseline else None,
+            resolve_target("reference") if order.reference else None,
             jobs=order.jobs,
             pack=order.pack,
         )
@@ -151,7 +151,7 @@ class _Executor:
                 cache,
                 self._idle_workers,
             )
-        applicable = self.candidate.narrowed(facts[self.candidate.name]).expectations
+        applicable = self.candidate.narrow(facts[self.candidate.name]).expectations
         return TaskResult(socket.gethostname(), facts, applicable, tuple(lines), notes)
 
     def wait(self) -> None:

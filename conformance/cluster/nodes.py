@@ -10,7 +10,7 @@ from distributed import Client
 
 from epcheck.conformance.cluster.connection import asking
 from epcheck.conformance.cluster.node import Order, TaskResult, Unfit
-from epcheck.conformance.records.target_facts import allowing, differing_facts, joined_facts, tell_apart, varying_facts
+from epcheck.conformance.records.target_facts import allowing, differing_facts, join_facts, tell_apart, varying_facts
 from epcheck.conformance.targets.expectation import Expectation
 
 SAME = ("epcheck", "onnx")
@@ -40,7 +40,7 @@ class Nodes:
     def facts(self) -> dict[str, dict[str, str]]:
         """Target name -> what was reported of it."""
         names = dict.fromkeys([*self._candidates, *self._oracles])
-        return {name: joined_facts([*self._candidates.get(name, ()), *self._oracles.get(name, ())]) for name in names}
+        return {name: join_facts([*self._candidates.get(name, ()), *self._oracles.get(name, ())]) for name in names}
 
     @property
     def left_out(self) -> tuple[str, ...]:

@@ -10,14 +10,14 @@ import numpy as np
 from epcheck.conformance.comparison import blocks
 from epcheck.conformance.comparison.ulp import ulp_error
 from epcheck.conformance.comparison.wrong_elements import form_difference
-from epcheck.conformance.records.accuracy import ULP_EDGES, Accuracy, added
+from epcheck.conformance.records.accuracy import ULP_EDGES, Accuracy, add_accuracy
 from epcheck.generators.array import Array
 from epcheck.generators.truth import Outputs, Selection, Ulp
 
 _EDGES = np.array(ULP_EDGES)
 
 
-def measured_accuracy(truth: Outputs | Selection, got: Mapping[str, Array]) -> Accuracy | None:
+def measure_accuracy(truth: Outputs | Selection, got: Mapping[str, Array]) -> Accuracy | None:
     """How far the outputs that have a bound in ULP are from the truth; None where none has, or has the right form."""
     if isinstance(truth, Selection):
         return None
@@ -29,7 +29,7 @@ def measured_accuracy(truth: Outputs | Selection, got: Mapping[str, Array]) -> A
         if form_difference(output.name, output.value, actual) is None:
             exact = output.value if output.exact is None else output.exact
             for _, (values, exactly) in blocks.read(actual, exact):
-                found = added(found, _accuracy_of_errors(ulp_error(exactly, values)))
+                found = add_accuracy(found, _accuracy_of_errors(ulp_error(exactly, values)))
     return found
 
 

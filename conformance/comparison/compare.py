@@ -20,7 +20,7 @@ def differences(
 ) -> tuple[Difference, ...]:
     """What is wrong with the outputs of a node; empty when nothing is.
 
-    known: what `accuracy.measured_accuracy` says of them, where it was asked before.
+    known: what `accuracy.measure_accuracy` says of them, where it was asked before.
     """
     if isinstance(truth, Selection):
         return selection_differences(truth, got)

@@ -36,10 +36,10 @@ ERF = (OPENCL.key, WEBNN.key)
 """What a bound cites that has WebNN's floor, which is that of erf."""
 
 
-def excused(truth: Outputs | Selection, got: Mapping[str, Array], known: Accuracy | None) -> tuple[Excused, ...]:
+def find_excused(truth: Outputs | Selection, got: Mapping[str, Array], known: Accuracy | None) -> tuple[Excused, ...]:
     """What of right outputs only published floors accept, an entry for each output and floor.
 
-    known: what `accuracy.measured_accuracy` says of the outputs; None where nothing has a bound in ULP.
+    known: what `accuracy.measure_accuracy` says of the outputs; None where nothing has a bound in ULP.
     """
     if known is None or isinstance(truth, Selection):
         return ()
@@ -72,7 +72,7 @@ def _of_output(output: Output, bound: Ulp, got: Array) -> Iterator[Excused]:
                 entry = _entry(
                     output, bound, floor, start, where, (actual, exactly, np.broadcast_to(floors, far.shape))
                 )
-                entries[floor] = _joined(entries.get(floor), entry)
+                entries[floor] = _join_excused(entries.get(floor), entry)
     yield from entries.values()
 
 
@@ -98,7 +98,7 @@ def _entry(
     )
 
 
-def _joined(first: Excused | None, second: Excused) -> Excused:
+def _join_excused(first: Excused | None, second: Excused) -> Excused:
     """Both of one output and floor: the elements of both, and the worst of them."""
     if first is None:
         return second

@@ -55,12 +55,12 @@ class Precision:
         return f"{self.format} ({self.source})"
 
 
-def judged(truth: Truth, precision: Precision | None, on_cpu: bool) -> Truth:
+def apply_precision(truth: Truth, precision: Precision | None, on_cpu: bool) -> Truth:
     """The truth with the bounds that hold for a target. on_cpu: it computes on a CPU."""
     if not isinstance(truth, Outputs) or (precision is None and not on_cpu):
         return truth
     outputs = map(without_shaders, truth.outputs)  # allowances of float32's shaders, so many times as large, allow all
-    return replace(truth, outputs=tuple(_lowered(each, precision) if precision else each for each in outputs))
+    return replace(truth, outputs=tuple(_widen_bound(each, precision) if precision else each for each in outputs))
 
 
 def without_shaders(output: Output) -> Output:
@@ -84,7 +84,7 @@ def without_shaders(output: Output) -> Output:
     return replace(output, bound=replace(bound, floor=floor))
 
 
-def _lowered(output: Output, precision: Precision) -> Output:
+def _widen_bound(output: Output, precision: Precision) -> Output:
     """The output, where it is float32, with its bound in ULP of the format, at least MOVED or COMPUTED: whatever passes
     through the format is rounded."""
     if output.value.dtype != np.float32 or isinstance(output.bound, OneStep):

@@ -25,7 +25,7 @@ def find_wrong_elements(expected: Output, got: Array) -> WrongElements | None:
     truth, bound = expected.value, expected.bound
     exact = truth if expected.exact is None else expected.exact
     found = None
-    arrays = (truth, got, exact, allowance(bound), zero_signs.defined(expected))
+    arrays = (truth, got, exact, allowance(bound), zero_signs.find_defined_signs(expected))
     for start, (values, actual, exactly, allowed, signed) in blocks.read(*arrays):
         block = Output(expected.name, values, bound, None if expected.exact is None else exactly)
         far = _NONE if is_surely_right(block, actual) else breaks(bound, values, actual, exactly, allowed)

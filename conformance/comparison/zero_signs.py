@@ -10,19 +10,19 @@ from epcheck.generators.truth import Output
 _NOWHERE = np.zeros((), np.bool_)
 
 
-def defined(output: Output) -> Array:
+def find_defined_signs(output: Output) -> Array:
     """bool: where the sign of a zero is defined, of the output's shape; a scalar holds for all elements."""
     return _NOWHERE if output.zeros is None else np.asarray(output.zeros.where, np.bool_)
 
 
 def of(output: Output) -> Array | None:
     """bool of the output's shape: where the sign of a zero is defined; None where that is nowhere."""
-    return None if output.zeros is None else np.broadcast_to(defined(output), output.value.shape)
+    return None if output.zeros is None else np.broadcast_to(find_defined_signs(output), output.value.shape)
 
 
 def are_right(output: Output, got: Array) -> bool:
     """Whether no zero has a sign that is defined and another. got: of the output's shape and dtype."""
-    return output.zeros is None or got is output.value or not wrong(output.value, got, defined(output)).any()
+    return output.zeros is None or got is output.value or not wrong(output.value, got, find_defined_signs(output)).any()
 
 
 def wrong(expected: Array, got: Array, where: Array) -> Array:

@@ -87,7 +87,7 @@ class GraphSearch:
                 self._judge([graph], until, replayed=True)
             composer = None
             while time.monotonic() < until and (count is None or self.found.judged < count):
-                composer = composer or Composer(self._vetted(names, seed), seed)
+                composer = composer or Composer(self._vet_nodes(names, seed), seed)
                 wanted = ROUND if count is None else min(ROUND, count - self.found.judged)
                 if not self._round(composer, wanted, until):
                     break
@@ -95,7 +95,7 @@ class GraphSearch:
             self.found.seconds = time.monotonic() - started
         return self.found
 
-    def _vetted(self, names: Sequence[str], seed: int) -> list[Drawn]:
+    def _vet_nodes(self, names: Sequence[str], seed: int) -> list[Drawn]:
         """Nodes that the provider takes and computes right alone."""
         drawn = composing.templates(seed, TEMPLATES, names, self._claims)
         found = [d for d, record in self._plain.judge_drawn(drawn, node_case) if record.status == terms.PASS]
@@ -104,7 +104,7 @@ class GraphSearch:
 
     def _round(self, composer: Composer, wanted: int, until: float) -> int:
         started = time.monotonic()
-        judged = self._levels["all"].judge_drawn(islice(_composed(composer, 20 * wanted), wanted), case_of)
+        judged = self._levels["all"].judge_drawn(islice(_compose_graphs(composer, 20 * wanted), wanted), case_of)
         self.found.judging_s += time.monotonic() - started
         for graph, record in judged:
             self.found.judged += 1
@@ -162,10 +162,10 @@ class GraphSearch:
 
     def _alone(self, graph: NodeGraph) -> str:
         """The operator of a node of the graph that is wrong alone, with the values that it reads; empty for none."""
-        judged = self._plain.judge_drawn(self._drawn(graph), node_case)
+        judged = self._plain.judge_drawn(self._draw_steps(graph), node_case)
         return next((drawn.operator.key for drawn, record in judged if record.status in FAILING), "")
 
-    def _drawn(self, graph: NodeGraph) -> Iterator[Drawn]:
+    def _draw_steps(self, graph: NodeGraph) -> Iterator[Drawn]:
         for step in graph.steps:
             dtype = next(o.value.dtype.name for o in step.node.inputs if o is not None)
             drawn = drawing.judge_node(SerializedNode(step.node, (dtype,), "runtime"))
@@ -189,7 +189,7 @@ class GraphSearch:
         return graph, record, rounds
 
 
-def _composed(composer: Composer, attempts: int) -> Iterator[NodeGraph]:
+def _compose_graphs(composer: Composer, attempts: int) -> Iterator[NodeGraph]:
     """The graphs that so many attempts give."""
     for _ in range(attempts):
         if (graph := composer.compose()) is not None:

@@ -13,7 +13,7 @@ from epcheck.generators.claims import Claims
 from epcheck.generators.directml.feature_level import is_documented
 
 
-def unclaimed(prepared: PreparedCase, target: Target) -> str | None:
+def find_unclaimed(prepared: PreparedCase, target: Target) -> str | None:
     """What the target's provider does not claim of this case; None when it claims it or has no table.
 
     The claims of DirectML itself are its documentation pages: they say which operator descriptions are valid.
@@ -22,7 +22,7 @@ def unclaimed(prepared: PreparedCase, target: Target) -> str | None:
         described = prepared.facts.directml
         return described.violations[0] if described and described.violations else None
     claims = target.claims
-    return None if claims is None else _unclaimed(claims, *_key(prepared))
+    return None if claims is None else _find_unclaimed(claims, *_key(prepared))
 
 
 def is_promised(prepared: PreparedCase, target: Target) -> bool:
@@ -31,12 +31,12 @@ def is_promised(prepared: PreparedCase, target: Target) -> bool:
     if prepared.level:  # a table says nothing of the other nodes of a graph
         return False
     if target.calls_directml:
-        return unclaimed(prepared, target) is None
+        return find_unclaimed(prepared, target) is None
     claims = target.claims
     if claims is None:
         return False
     key = _key(prepared)
-    return _unclaimed(claims, *key) is None and not _is_partial(claims, *key)
+    return _find_unclaimed(claims, *key) is None and not _is_partial(claims, *key)
 
 
 _Key = tuple[str, str, int, tuple[tuple[str, str], ...]]
@@ -48,7 +48,7 @@ def _key(prepared: PreparedCase) -> _Key:
 
 
 @cache
-def _unclaimed(
+def _find_unclaimed(
     claims: Claims, domain: str, operator: str, since_version: int, types: tuple[tuple[str, str], ...]
 ) -> str | None:
     return claims.why_not(domain, operator, since_version, dict(types))
@@ -71,7 +71,7 @@ def is_published(prepared: PreparedCase, target: Target) -> bool:
 
 def predicted_status(prepared: PreparedCase, target: Target, expectations: Sequence[Expectation]) -> str:
     """The status that a case will probably have. expectations: of the target, those whose glob matches the case."""
-    if unclaimed(prepared, target) is not None:
+    if find_unclaimed(prepared, target) is not None:
         return terms.UNPLACED
     return expectations[0].status if expectations else terms.PASS
 

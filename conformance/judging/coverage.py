@@ -63,7 +63,7 @@ Seen = Mapping[tuple[Key, str], Mapping[str, int]]
 
 def of_suite(claims: Claims) -> Iterator[Triple]:
     """Every claim, covered by a case of the suite or not."""
-    for key, dtypes in _claimed(claims).items():
+    for key, dtypes in _collect_claimed_types(claims).items():
         operator = registry.all_operators().get(_operator_key(key))
         reached = _dtypes_of_cases(operator, key, dtypes) if operator else frozenset[str]()
         yield from (_triple(key, dtype, {} if dtype in reached else None) for dtype in sorted(dtypes))
@@ -71,7 +71,7 @@ def of_suite(claims: Claims) -> Iterator[Triple]:
 
 def of_run(claims: Claims, seen: Seen) -> Iterator[Triple]:
     """Every claim, with what the records of a run say of it."""
-    for key, dtypes in _claimed(claims).items():
+    for key, dtypes in _collect_claimed_types(claims).items():
         yield from (_triple(key, dtype, seen.get((key, dtype))) for dtype in sorted(dtypes))
 
 
@@ -99,7 +99,7 @@ def tally(records: Iterable[record.Record]) -> Seen:
     return found
 
 
-def _claimed(claims: Claims) -> dict[Key, set[str]]:
+def _collect_claimed_types(claims: Claims) -> dict[Key, set[str]]:
     return {key: set().union(*constraints.values()) for key, constraints in claims.operators.items()}
 
 

@@ -22,7 +22,7 @@ REFUSES = re.compile(r"80070057 E_INVALIDARG|887A0004 DXGI_ERROR_UNSUPPORTED")
 """How DirectML words that it does not take a description; all else that goes wrong is a fault."""
 
 
-def explained(candidate: Opinion, direct: Opinion, same_bits: bool) -> Direct:
+def find_blame(candidate: Opinion, direct: Opinion, same_bits: bool) -> Direct:
     """Who is to blame for a candidate's failure. same_bits: both gave outputs, and those are equal to the last bit."""
     if direct.status == terms.UNPLACED:
         return Direct(terms.NOT_CALLED, direct)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from epcheck.conformance.comparison import compare, precision
-from epcheck.conformance.comparison.accuracy import measured_accuracy
-from epcheck.conformance.comparison.excused import excused
+from epcheck.conformance.comparison.accuracy import measure_accuracy
+from epcheck.conformance.comparison.excused import find_excused
 from epcheck.conformance.preparation import directml_program
 from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records import terms
@@ -59,7 +59,7 @@ def opinion(prepared: PreparedCase, target: Target, outcome: Outcome, attempts: 
         log_tail="" if status == terms.PASS else outcome.log_tail,
         shared=outcome.shared,
         accuracy=accuracy,
-        excused=_excused(prepared, target, outcome, accuracy) if status == terms.PASS and accuracy else (),
+        excused=_find_excused(prepared, target, outcome, accuracy) if status == terms.PASS and accuracy else (),
     )
 
 
@@ -87,13 +87,13 @@ def _accuracy(prepared: PreparedCase, outcome: Outcome) -> Accuracy | None:
     if outcome.kind != DONE or outcome.exact:
         return None
     truth = prepared.truth
-    return None if isinstance(truth, Refusal) else measured_accuracy(truth, outcome.outputs)
+    return None if isinstance(truth, Refusal) else measure_accuracy(truth, outcome.outputs)
 
 
-def _excused(prepared: PreparedCase, target: Target, outcome: Outcome, accuracy: Accuracy) -> tuple[Excused, ...]:
+def _find_excused(prepared: PreparedCase, target: Target, outcome: Outcome, accuracy: Accuracy) -> tuple[Excused, ...]:
     """What of right outputs only published floors accept, of the floors that hold for the target."""
-    truth = precision.judged(prepared.truth, target.float32_precision, target.on_cpu)
-    return () if isinstance(truth, Refusal) else excused(truth, outcome.outputs, accuracy)
+    truth = precision.apply_precision(prepared.truth, target.float32_precision, target.on_cpu)
+    return () if isinstance(truth, Refusal) else find_excused(truth, outcome.outputs, accuracy)
 
 
 def _status(
@@ -118,7 +118,7 @@ def _status(
     truth = prepared.truth
     if isinstance(truth, Refusal):
         return terms.MISMATCH, f"accepted what must be refused: {truth.reason}", ()
-    truth = precision.judged(truth, target.float32_precision, target.on_cpu)
+    truth = precision.apply_precision(truth, target.float32_precision, target.on_cpu)
     assert not isinstance(truth, Refusal)
     if wrong := compare.differences(truth, outcome.outputs, accuracy):
         return terms.MISMATCH, "; ".join(f"{d.output}: {d.reason}" for d in wrong), wrong

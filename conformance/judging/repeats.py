@@ -91,7 +91,7 @@ class Attempts:
         return self.first, self.elsewhere, self.again, *self.alone
 
 
-def judged(prepared: PreparedCase, target: Target, attempts: Attempts) -> tuple[Opinion, Outcome, str]:
+def judge_attempts(prepared: PreparedCase, target: Target, attempts: Attempts) -> tuple[Opinion, Outcome, str]:
     """What all runs of a case together say, the outcome that says it, and a note of an accident, empty for none: a
     worker that ended in the smaller part of five runs is no answer of the case."""
     steady, lost, runs = attempts.steady(), attempts.lost(), len(attempts.in_order())

@@ -106,7 +106,7 @@ def _words(judged: Opinion) -> str:
     return f"{judged.status}: {judged.message}"
 
 
-def judged(evidence: Evidence) -> Evidence:
+def apply_variants(evidence: Evidence) -> Evidence:
     """The evidence with what the variants mean for the candidate: one that is right, or does not take the node, and
     differs in another way, is variant-dependent. One that is wrong stays so, however its variants do."""
     candidate = evidence.candidate

@@ -78,12 +78,12 @@ TABLE: Mapping[tuple[str, bool], Row] = {
 
 def verdict(prepared: PreparedCase, target: Target, evidence: Evidence) -> Record:
     """The record of one case on one candidate."""
-    evidence = variants.judged(evidence)
+    evidence = variants.apply_variants(evidence)
     candidate, expectations = evidence.candidate, evidence.expectations
     is_claimable = claim.is_published(prepared, target) and not (
         target.calls_directml and candidate.status == terms.UNPLACED
     )
-    gap = claim.unclaimed(prepared, target) if is_claimable else None
+    gap = claim.find_unclaimed(prepared, target) if is_claimable else None
     claimed = gap is None if is_claimable else None
     row = TABLE[_condition(prepared, target, evidence, claimed), evidence.is_baseline_wrong]
     reading, expectation = row.unexpected, None

@@ -14,7 +14,7 @@ from epcheck.conformance.lab.packages.pins import DEFAULT_RUNTIME, runtime
 from epcheck.conformance.lab.plan import plan, runtime_step
 from epcheck.conformance.lab.process import Progress
 from epcheck.conformance.lab.status import LabStatus, status
-from epcheck.conformance.lab.steps import locked, perform, valid_stamps
+from epcheck.conformance.lab.steps import lock_lab, perform, valid_stamps
 
 
 def can_install() -> str | None:
@@ -59,7 +59,7 @@ def install(
         config = Config(str(found.loader), str(found.server), config.vulkan)
     layout = Layout.of(folder)
     layout.refuse_foreign()
-    with locked(layout) as keep_open:
+    with lock_lab(layout) as keep_open:
         layout.mark(config)
         steps = plan(layout, config, mirror=mirror, private_compiler=private_compiler, keep_open=keep_open)
         perform(layout, [*steps, *(runtime_step(layout, w, keep_open) for w in wanted)], progress)
@@ -80,7 +80,7 @@ def ensure_runtime(
         return
     if reason := wheels.missing():
         raise LabError(reason)
-    with locked(layout, wait=600) as keep_open:
+    with lock_lab(layout, wait=600) as keep_open:
         perform(layout, [runtime_step(layout, wanted, keep_open)], progress)
 
 
@@ -96,7 +96,7 @@ def remove(folder: Path | None = None) -> int:
         config = layout.config()
     except LabError:
         config = Config()  # a lab that is damaged or of another version can be removed all the same
-    with locked(layout):
+    with lock_lab(layout):
         wine.stop(layout, config)
         freed = size(layout.folder)
         # The mark goes last: a removal that is interrupted can be repeated.

@@ -128,7 +128,7 @@ def run(
     if process.returncode:
         if process.returncode < 0:
             _kill(process)  # what it had started may wait for it
-        raise LabError(f"{what} failed: {_reason(complained or printed) or _ended(process.returncode)}")
+        raise LabError(f"{what} failed: {_reason(complained or printed) or _describe_end(process.returncode)}")
     return printed
 
 
@@ -175,7 +175,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _ended(code: int) -> str:
+def _describe_end(code: int) -> str:
     return f"signal {-code} ended it; run the install again" if code < 0 else f"exit status {code}"
 
 

@@ -136,7 +136,7 @@ def _perform(
 
 
 @contextlib.contextmanager
-def locked(layout: Layout, *, wait: float = 0.0) -> Iterator[int]:
+def lock_lab(layout: Layout, *, wait: float = 0.0) -> Iterator[int]:
     """Hold the lab's lock; yields its descriptor, for programs started here to hold as well.
 
     The lock of a killed install lives on in the downloads it started, which are waited for. wait: seconds to wait for

@@ -18,7 +18,7 @@ import psutil
 from epcheck.conformance.lab.errors import LabError
 from epcheck.conformance.lab.folder import Config, Layout
 from epcheck.conformance.lab.graphics.pe import mark_builtin, strip_debug
-from epcheck.conformance.lab.packages.apt import Archive, moved
+from epcheck.conformance.lab.packages.apt import Archive, describe_other_versions
 from epcheck.conformance.lab.packages.relocation import relocate, use_folders_of_program
 from epcheck.conformance.lab.process import Say, Watch, cores, run
 from epcheck.conformance.lab.vulkan import drivers
@@ -126,7 +126,7 @@ def install_private(layout: Layout, archive: Archive, say: Say) -> tuple[str, di
     version = {p.name: p.version for p in packages}
     mesa = re.split(r"[-+]", version["mesa-vulkan-drivers"])[0]
     facts = {"wine_version": _clean(version["libwine"]), "vulkan": f"lavapipe, Mesa {mesa}"}
-    return moved(packages) or f"{len(packages)} packages as tested", facts
+    return describe_other_versions(packages) or f"{len(packages)} packages as tested", facts
 
 
 def _relink(root: Path) -> None:

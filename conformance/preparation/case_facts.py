@@ -45,7 +45,7 @@ def of(built: BuiltCase, rounded: Accuracy | None = None) -> CaseFacts:
         "binding": case.binding,
         "types": built.types,
     }
-    last = {"expects": _expected(built), "repro": repro_command(case.id, folder=case.folder)}
+    last = {"expects": _describe_expected(built), "repro": repro_command(case.id, folder=case.folder)}
     attributes = strict_json.dumps(built.node.attributes)
     values = strict_json.dumps_without_floats(_values(built))
     directml = "null" if built.lowering is None else _directml(built.lowering.description)
@@ -64,7 +64,7 @@ def of(built: BuiltCase, rounded: Accuracy | None = None) -> CaseFacts:
     return CaseFacts.from_text(case.id, text)
 
 
-def _expected(built: BuiltCase) -> str:
+def _describe_expected(built: BuiltCase) -> str:
     match built.truth:
         case Refusal(reason):
             return f"a refusal: {reason}"

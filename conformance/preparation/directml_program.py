@@ -75,7 +75,7 @@ def of_lowering(
     answered in that order, the buffer's: where the provider says so, that is the order of the node's output.
     """
     description, name = lowering.description, lowering.description.NAME
-    program, inputs, outputs = _described(description, flags, options or {})
+    program, inputs, outputs = _describe_program(description, flags, options or {})
     written = [tensor for tensor in outputs if tensor is not None]
     if len(inputs) != len(lowering.feeds):
         raise NoProgram(f"{name} has {len(inputs)} inputs, its feeds are {len(lowering.feeds)}")
@@ -88,13 +88,15 @@ def of_lowering(
     for entry, (output, array) in zip(answered, results.items(), strict=True):
         entry.update(name=output, dtype=array.dtype.name, shape=list(array.shape), as_stored=as_stored)
     pairs = zip(inputs, lowering.feeds, strict=True)
-    feeds = [tensor(str(n), laid_out(desc, _fed(feed))) for n, (desc, feed) in enumerate(pairs) if desc is not None]
+    feeds = [
+        tensor(str(n), lay_out(desc, _require_values(feed))) for n, (desc, feed) in enumerate(pairs) if desc is not None
+    ]
     return Program(json.dumps(program).encode(), tuple(feeds))
 
 
 def to_create(description: OperatorDesc, flags: int = 0) -> Program:
     """The program that creates and compiles an operator, and does not run it. Raises NoProgram."""
-    program, _, _ = _described(description, flags, {})
+    program, _, _ = _describe_program(description, flags, {})
     return Program(json.dumps({**program, "create_only": True}).encode())
 
 
@@ -108,7 +110,7 @@ def results_of(description: OperatorDesc) -> dict[str, Array]:
 _Bound = tuple[TensorDesc | None, ...]
 
 
-def _described(
+def _describe_program(
     description: OperatorDesc, flags: int, options: Mapping[str, TensorOptions]
 ) -> tuple[dict[str, Any], _Bound, _Bound]:
     """A program without its answers, and the tensors that it binds."""
@@ -134,7 +136,7 @@ def _tensor(desc: TensorDesc) -> dict[str, Any]:
     return {"data_type": desc.data_type.value, "sizes": list(desc.sizes), "strides": strides}
 
 
-def laid_out(desc: TensorDesc, values: Array) -> Array:
+def lay_out(desc: TensorDesc, values: Array) -> Array:
     """The elements of a tensor's buffer, with 0 in the gaps that strides leave."""
     values = np.asarray(values).astype(desc.data_type.dtype, copy=False)
     if desc.strides is None:
@@ -145,7 +147,7 @@ def laid_out(desc: TensorDesc, values: Array) -> Array:
     return buffer
 
 
-def _fed(values: Array | None) -> Array:
+def _require_values(values: Array | None) -> Array:
     if values is None:
         raise NoProgram("an input of the description has no values")
     return values

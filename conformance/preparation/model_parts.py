@@ -52,30 +52,30 @@ def parts(model: bytes, prefix: str) -> tuple[bytes, bytes]:
         if number == DOC_STRING:
             written.append(whole)
         elif number != NAME:
-            renamed = _prefixed(number, content, prefix)
+            renamed = _prefix_names(number, content, prefix)
             if renamed is None:
                 return shell, b""
             written.append(renamed)
     return shell, b"".join(written)
 
 
-def _prefixed(number: int, content: bytes, prefix: str) -> bytes | None:
+def _prefix_names(number: int, content: bytes, prefix: str) -> bytes | None:
     """A field of a graph with the prefix before its names; None where one may stand in a place that is not known.
 
     Cases share most of their nodes and values, but no prefix, so these are kept with another one.
     """
     if number == INITIALIZER or len(content) > SHORT or len(prefix) != len(STAND_IN) or STAND_IN.encode() in content:
-        return _renamed(number, content, prefix)
-    kept = _kept(number, content)
+        return _rename_field(number, content, prefix)
+    kept = _rename_to_stand_in(number, content)
     return kept and kept.replace(STAND_IN.encode(), prefix.encode())
 
 
 @lru_cache(maxsize=4096)
-def _kept(number: int, content: bytes) -> bytes | None:
-    return _renamed(number, content, STAND_IN)
+def _rename_to_stand_in(number: int, content: bytes) -> bytes | None:
+    return _rename_field(number, content, STAND_IN)
 
 
-def _renamed(number: int, content: bytes, prefix: str) -> bytes | None:
+def _rename_field(number: int, content: bytes, prefix: str) -> bytes | None:
     if number not in NAMED:
         return None
     part = NAMED[number].FromString(content)
@@ -127,6 +127,6 @@ def _dims(value_type: onnx.TypeProto) -> Iterator[onnx.TensorShapeProto.Dimensio
             yield from _dims(value_type.optional_type.elem_type)
 
 
-def joined(shell: bytes, graphs: Iterable[bytes]) -> bytes:
+def join_graphs(shell: bytes, graphs: Iterable[bytes]) -> bytes:
     """The serialized ModelProto of one shell and all graphs; its graph is called `pack`."""
     return shell + wire.field(GRAPH, b"".join([*graphs, wire.field(NAME, b"pack")]))

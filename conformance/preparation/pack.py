@@ -24,7 +24,7 @@ def model(cases: Sequence[PreparedCase]) -> bytes:
     """The serialized ModelProto that holds all of these cases, whose shells are equal; one case is its own pack."""
     if len(cases) == 1:
         return cases[0].model
-    return model_parts.joined(cases[0].shell, (case.graph for case in cases))
+    return model_parts.join_graphs(cases[0].shell, (case.graph for case in cases))
 
 
 def prefixes(cases: Sequence[PreparedCase]) -> tuple[str, ...]:
@@ -79,15 +79,15 @@ def unpack(cases: Sequence[PreparedCase], outcome: Outcome, answer: SessionOutpu
             continue
         tensors = answer.tensors[place : place + len(case.outputs)] if prefix else answer.tensors
         outputs, end = _arrays(tensors, answer.body, start, prefix)
-        right = _described(outputs, case.prefix) == described and answer.body[start:end] == data
+        right = _describe_outputs(outputs, case.prefix) == described and answer.body[start:end] == data
         place, start = place + len(tensors), end
         yield replace(
             shared,
             exact=can_be_exact and right,
             outputs=outputs,
             assignment=nodes,
-            unwritten=_own(outcome.unwritten, prefix),
-            repeat_differs=_own(outcome.repeat_differs, prefix),
+            unwritten=_select_own(outcome.unwritten, prefix),
+            repeat_differs=_select_own(outcome.repeat_differs, prefix),
         )
     if place != len(answer.tensors):
         raise ValueError(f"{len(answer.tensors) - place} of its outputs belong to no case")
@@ -128,10 +128,10 @@ def _arrays(tensors: Sequence[Sequence[Any]], body: bytes, start: int, prefix: s
     return found, end
 
 
-def _described(outputs: Mapping[str, Array], prefix: str) -> list[list[Any]]:
+def _describe_outputs(outputs: Mapping[str, Array], prefix: str) -> list[list[Any]]:
     """How an answer describes these outputs in a pack."""
     return [[prefix + name, dtype_name(array.dtype), list(array.shape)] for name, array in outputs.items()]
 
 
-def _own(names: Sequence[str], prefix: str) -> tuple[str, ...]:
+def _select_own(names: Sequence[str], prefix: str) -> tuple[str, ...]:
     return tuple(name.removeprefix(prefix) for name in names if name.startswith(prefix))

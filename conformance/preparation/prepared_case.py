@@ -19,7 +19,7 @@ import numpy as np
 
 from epcheck.conformance.cache.row_groups import pack, unpack
 from epcheck.conformance.comparison import compare
-from epcheck.conformance.comparison.accuracy import measured_accuracy
+from epcheck.conformance.comparison.accuracy import measure_accuracy
 from epcheck.conformance.preparation import case_facts as facts
 from epcheck.conformance.preparation import model_parts
 from epcheck.conformance.preparation.tensors import Tensor, tensor
@@ -140,7 +140,7 @@ def of(built: BuiltCase) -> PreparedCase:
     outputs = _outputs(built)
     sure = outputs and not compare.differences(built.truth, outputs)  # type: ignore[arg-type]  # a refusal has none
     opinions, answer = directml_opinion(built)
-    best = None if isinstance(built.truth, Refusal) else measured_accuracy(built.truth, outputs)
+    best = None if isinstance(built.truth, Refusal) else measure_accuracy(built.truth, outputs)
     return PreparedCase(
         case=built.case,
         facts=facts.of(built, best),

@@ -117,12 +117,12 @@ def _support(claims: Claims) -> list[dict[str, Any]]:
             "domain": domain,
             "operator": operator,
             "since_version": since_version,
-            "types": _listed(types),
+            "types": _sort_types(types),
         }
         if partial := claims.partial.get((domain, operator, since_version)):
-            row["partial"] = _listed(partial)
+            row["partial"] = _sort_types(partial)
         if conditional := [c for c in claims.conditional if c.key == (domain, operator, since_version)]:
-            row["conditional"] = [{"when": dict(c.when), "types": _listed(c.types)} for c in conditional]
+            row["conditional"] = [{"when": dict(c.when), "types": _sort_types(c.types)} for c in conditional]
         if kernel := claims.kernels.get((domain, operator, since_version)):
             row["kernel"] = {
                 "query": kernel.query, "rule": kernel.rule, "cpu_inputs": sorted(kernel.cpu_inputs),
@@ -132,7 +132,7 @@ def _support(claims: Claims) -> list[dict[str, Any]]:
     return rows
 
 
-def _listed(types: Mapping[str, frozenset[str]]) -> dict[str, list[str]]:
+def _sort_types(types: Mapping[str, frozenset[str]]) -> dict[str, list[str]]:
     return {constraint: sorted(dtypes) for constraint, dtypes in types.items()}
 
 
@@ -177,11 +177,11 @@ def _expectation(number: int, fields: Mapping[str, Any]) -> Expectation:
     bound = fields.get("bound")
     return Expectation(
         _text(fields["case"]), fields["status"], _text(fields["reason"]), _text(fields.get("link", "")),
-        None if bound is None else float(bound), _when(number, fields),
+        None if bound is None else float(bound), _read_condition(number, fields),
     )  # fmt: skip
 
 
-def _when(number: int, fields: Mapping[str, Any]) -> Condition:
+def _read_condition(number: int, fields: Mapping[str, Any]) -> Condition:
     try:
         return condition.parse(dict(fields["when"])) if "when" in fields else ANYWHERE
     except ConditionError as error:

@@ -23,7 +23,7 @@ class Accuracy:
     counts: tuple[int, ...]
 
 
-def added(first: Accuracy | None, second: Accuracy) -> Accuracy:
+def add_accuracy(first: Accuracy | None, second: Accuracy) -> Accuracy:
     """The accuracy of the elements of both; of the second alone where there is no first yet."""
     if first is None:
         return second

@@ -41,10 +41,10 @@ def dumps_without_floats(value: Any) -> str:
         text = _FAST_ENCODER.encode(value).decode()
     except (UnicodeError, TypeError, OverflowError):  # half of a surrogate pair, numbers of numpy, a larger number
         return dumps(value)
-    return text if text.isascii() and text.isprintable() else _BEYOND_ASCII.sub(_escaped, text)
+    return text if text.isascii() and text.isprintable() else _BEYOND_ASCII.sub(_escape, text)
 
 
-def _escaped(character: re.Match[str]) -> str:
+def _escape(character: re.Match[str]) -> str:
     return json.dumps(character[0])[1:-1]
 
 

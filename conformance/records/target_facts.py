@@ -38,7 +38,7 @@ def varying_facts(machines: Sequence[Mapping[str, str]]) -> list[str]:
     return list(dict.fromkeys(fact for facts in machines for fact, _, _ in differing_facts(machines[0], facts)))
 
 
-def joined_facts(machines: Iterable[Mapping[str, str]]) -> dict[str, str]:
+def join_facts(machines: Iterable[Mapping[str, str]]) -> dict[str, str]:
     """The facts of several machines in one mapping: where they differ, each value once, with BETWEEN between."""
     values: dict[str, dict[str, None]] = {}
     for facts in machines:
@@ -48,5 +48,5 @@ def joined_facts(machines: Iterable[Mapping[str, str]]) -> dict[str, str]:
 
 
 def values_of(fact: str) -> tuple[str, ...]:
-    """The values that `joined_facts` joined; none of an empty fact."""
+    """The values that `join_facts` joined; none of an empty fact."""
     return tuple(value for value in fact.split(BETWEEN) if value)

@@ -78,15 +78,15 @@ def choose(series: Series, wanted: str, say: Callable[[str], None]) -> tuple[str
     sentence. Raises ReleaseError.
     """
     if wanted and ".." not in wanted:
-        return tuple(sorted({_checked(name.strip(), wanted) for name in wanted.split(",")}, key=_order))
+        return tuple(sorted({_check_release(name.strip(), wanted) for name in wanted.split(",")}, key=_order))
     first, _, last = wanted.partition("..")
-    oldest, newest = (_checked(end.strip(), wanted) if end.strip() else "" for end in (first, last))
+    oldest, newest = (_check_release(end.strip(), wanted) if end.strip() else "" for end in (first, last))
     if oldest and newest and _order(oldest) > _order(newest):
         raise ReleaseError(f"'{wanted}' ends before it begins; write {newest}..{oldest}")
     try:
-        available = _listed(series, oldest, newest)
+        available = _list_releases(series, oldest, newest)
     except ReleaseError as error:
-        chosen = in_range(_installed(series), oldest, newest)
+        chosen = in_range(_list_installed(series), oldest, newest)
         if len(chosen) < 2:
             raise ReleaseError(f"{error}; name releases that are installed, as A,B,C") from None
         say(f"Only releases that are installed are compared, since {error}")
@@ -139,7 +139,7 @@ def target_at(
     return replace(target, name=f"{series.name}@{release}", expectations=())
 
 
-def _listed(series: Series, oldest: str, newest: str) -> tuple[str, ...]:
+def _list_releases(series: Series, oldest: str, newest: str) -> tuple[str, ...]:
     """What the index has."""
     found = releases_of(series.package, series.in_lab)
     if any(end.startswith(WINDOWSML) for end in (oldest, newest)):
@@ -147,14 +147,14 @@ def _listed(series: Series, oldest: str, newest: str) -> tuple[str, ...]:
     return found
 
 
-def _installed(series: Series) -> tuple[str, ...]:
+def _list_installed(series: Series) -> tuple[str, ...]:
     if series.base in RECIPES:
         names = (made.name.partition("@") for made in recipes.known_environments() if made.is_complete)
         return tuple(release for name, _, release in names if name == series.base and release)
-    return lab.status().runtimes if series.in_lab else environments.installed(series.package)
+    return lab.status().runtimes if series.in_lab else environments.list_installed(series.package)
 
 
-def _checked(name: str, wanted: str) -> str:
+def _check_release(name: str, wanted: str) -> str:
     example = "write for example 1.17.3..1.24.4, or 1.17.3,1.20.1,1.24.4"
     if not RELEASE.fullmatch(name):
         raise ReleaseError(f"'{wanted}' names no releases; {example}")

@@ -26,16 +26,16 @@ def sentence(history: CaseHistory, releases: Sequence[str]) -> str:
     ends = _of(history, before) if before == since else f"{_of(history, before)} and {_of(history, since)}"
     match found.kind:
         case kind if kind == ALWAYS_WRONG:
-            words = f"{ALWAYS_WRONG}: in {ends}{_between(before, since)}"
+            words = f"{ALWAYS_WRONG}: in {ends}{_name_ends(before, since)}"
         case kind if kind == NEVER_WRONG:
-            words = f"{NEVER_WRONG}: right in {ends}{_between(before, since)}"
+            words = f"{NEVER_WRONG}: right in {ends}{_name_ends(before, since)}"
         case kind if kind == NEVER_RUN:
             words = f"{NEVER_RUN}: neither end can run it, {ends}" if before != since else f"{NEVER_RUN}: {ends}"
         case kind if kind in (FIRST_WRONG, FIRST_RIGHT):
             words = _since(history, "wrong" if kind == FIRST_WRONG else "right", before, since)
         case _:
             words = f"not run since {_of(history, since)}, {history.trials[before].state} in {_of(history, before)}"
-    return words + _skipped(found.skipped, releases) + _unsteady(history)
+    return words + _describe_skipped(found.skipped, releases) + _unsteady(history)
 
 
 def _since(history: CaseHistory, state: str, before: str, since: str) -> str:
@@ -51,11 +51,11 @@ def _of(history: CaseHistory, release: str) -> str:
     return release if trial.state == RIGHT else f"{release} ({trial.status})"
 
 
-def _between(before: str, since: str) -> str:
+def _name_ends(before: str, since: str) -> str:
     return "" if before == since else ", the ends"
 
 
-def _skipped(skipped: Sequence[int], releases: Sequence[str]) -> str:
+def _describe_skipped(skipped: Sequence[int], releases: Sequence[str]) -> str:
     if not skipped:
         return ""
     names = ", ".join(releases[index] for index in skipped)

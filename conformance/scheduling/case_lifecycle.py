@@ -197,11 +197,13 @@ class CaseLifecycle:
     def begin(self, remembered: Mapping[str, Settled]) -> list[Action]:
         """Run the case on every target, or first on the candidates, where none of them claims it: nobody need be asked
         what a case comes to that no candidate runs. remembered: target name -> its opinion, from an earlier run."""
-        asked = self._plan.asked(self.candidates)
-        if all(claim.unclaimed(self.prepared, target) is not None for target in self.candidates):
+        asked = self._plan.map_asked_targets(self.candidates)
+        if all(claim.find_unclaimed(self.prepared, target) is not None for target in self.candidates):
             self._held = tuple(target for name, target in asked.items() if name in self._plan.pure_oracles)
             self._remembered = remembered
-        return self._first_runs([t for t in asked.values() if t not in self._held], remembered) or self._when_settled()
+        return (
+            self._first_runs([t for t in asked.values() if t not in self._held], remembered) or self._act_on_settled()
+        )
 
     def _first_runs(self, targets: Sequence[Target], remembered: Mapping[str, Settled]) -> list[Action]:
         actions: list[Action] = []
@@ -211,7 +213,7 @@ class CaseLifecycle:
             if name in remembered:
                 states[name] = self._settled[name] = remembered[name]
                 continue
-            self._expected[name] = expected = target.expected(prepared.case.id)
+            self._expected[name] = expected = target.find_expectations(prepared.case.id)
             predicted = claim.predicted_status(prepared, target, variants.ordinary(expected))
             if predicted in ENDS_WORKER:
                 states[name] = _QUARANTINED
@@ -308,7 +310,7 @@ class CaseLifecycle:
         if state.again is None or len(state.alone) < state.fresh:
             return []
         attempts = Attempts(state.first, state.elsewhere, state.again, state.alone)
-        judged, answer, accident = repeats.judged(self.prepared, target, attempts)
+        judged, answer, accident = repeats.judge_attempts(self.prepared, target, attempts)
         return [*([Note(accident)] if accident else []), *self._settle(target, judged, answer)]
 
     def _settle(self, target: Target, judged: Opinion, outcome: Outcome) -> list[Action]:
@@ -318,7 +320,7 @@ class CaseLifecycle:
         settled = Settled(judged, self._bits(target, judged, outcome) if is_compared else "")
         self.states[target.name] = self._settled[target.name] = settled
         self._unsettled -= 1
-        after = [] if self._unsettled else self._when_settled()
+        after = [] if self._unsettled else self._act_on_settled()
         is_kept = target.name in self._plan.pure_oracles and not repeats.was_ended_from_outside(outcome)
         return [Remember(target, settled), *after] if is_kept else after
 
@@ -338,7 +340,7 @@ class CaseLifecycle:
             return False
         return target.name in self._plan.pure_oracles or all(target.name != other.name for other in self.candidates)
 
-    def _when_settled(self) -> list[Action]:
+    def _act_on_settled(self) -> list[Action]:
         """Ask the oracles that were not asked, if a candidate runs the case after all; have explained what can be, then
         run in other ways what is to be; then conclude."""
         if self._held and any(self._settled[t.name].opinion.status != terms.UNPLACED for t in self.candidates):
@@ -417,7 +419,7 @@ class CaseLifecycle:
             return None
         direct = self._settled[below.name]
         same_bits = bool(settled.answer) and settled.answer == direct.answer
-        return explain.explained(settled.opinion, direct.opinion, same_bits)
+        return explain.find_blame(settled.opinion, direct.opinion, same_bits)
 
 
 def _as_actions(runs: list[tuple[Target, bool]]) -> list[Action]:

@@ -154,7 +154,7 @@ class CaseScheduler:
         yield from self._notes
         yield from self._pools.apart
         for target in self._plan.candidates:
-            if why := claim_file.unused(target, self.facts.get(target.name, {})):
+            if why := claim_file.explain_unused(target, self.facts.get(target.name, {})):
                 yield why
         for target, incident in self._pools.incidents():
             if self._failing[target.name].isdisjoint(incident.cases):
@@ -220,7 +220,7 @@ class CaseScheduler:
     @cached_property
     def _narrowed_plan(self) -> Plan:
         """The plan with the expectations that apply here; it is asked for once every target has answered."""
-        return self._plan.narrowed(self.facts)
+        return self._plan.narrow_to(self.facts)
 
     @property
     def _can_begin(self) -> bool:
@@ -262,7 +262,7 @@ class CaseScheduler:
             case Remember(target, settled):
                 self._remembered.put(prepared, target, settled)
             case Declined(target, dtype):
-                self._grouping.declined(prepared, target, dtype)
+                self._grouping.note_declined(prepared, target, dtype)
             case Failed(target):
                 self._failing[target.name].add(prepared.case.id)
             case Note(text):
@@ -280,19 +280,19 @@ class CaseScheduler:
             return self._pools.pool(target, Where.OWN_PROCESS).defer(job)
         group = self._grouping.group(prepared, target, status or action.predicted, pool.facts)
         if group.startswith(PLACE_ONLY):
-            job = job._replace(place=True, finished=partial(self._placed, life, target))
+            job = job._replace(place=True, finished=partial(self._handle_placement, life, target))
         is_packed = self._passed_alone.may_be_packed(prepared, target)
         return pool.submit(job._replace(group=group if is_packed else b""))
 
-    def _placed(self, life: CaseLifecycle, target: Target, outcome: Outcome) -> None:
+    def _handle_placement(self, life: CaseLifecycle, target: Target, outcome: Outcome) -> None:
         """A case was only placed; or the CPU provider, which may take it there, refused it, which says nothing."""
-        if outcome.kind == PLACED or (UNPLACED.search(outcome.message) and claim.unclaimed(life.prepared, target)):
+        if outcome.kind == PLACED or (UNPLACED.search(outcome.message) and claim.find_unclaimed(life.prepared, target)):
             return self._ran(life, target, Where.SHARED, outcome)
         return self._submit(life, Run(target, Where.OWN_SESSION))
 
     def _conclude(self, life: CaseLifecycle, records: tuple[Record, ...]) -> None:
         """Hand the records on; store each candidate's status unless it is the default."""
-        self._pools.concluded(life.prepared.case)
+        self._pools.note_concluded(life.prepared.case)
         for target, made in zip(life.candidates, records, strict=True):
             can_be_guessed = made.status == terms.PASS and made.claimed is not False
             self._statuses.put(target, life.prepared.case.id, "" if can_be_guessed else made.status)

@@ -23,7 +23,7 @@ class Grouping:
         self._declined: set[tuple[str, ...]] = set()
         self._lacking: set[tuple[str, str]] = set()
 
-    def declined(self, prepared: PreparedCase, target: Target, dtype: str = "") -> None:
+    def note_declined(self, prepared: PreparedCase, target: Target, dtype: str = "") -> None:
         """The target does not take such a case: no other session shall fail by one of its kind. dtype: the one that its
         device lacks, if that is why; then by none that has the dtype."""
         self._declined.add(_kind(prepared, target))

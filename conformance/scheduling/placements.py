@@ -87,16 +87,16 @@ class _Asked:
 
     def _submit(self, prepared: PreparedCase, group: bytes) -> None:
         self._under_way += 1
-        self.pool.submit(Job(prepared, partial(self._finished, prepared), group, place=True))
+        self.pool.submit(Job(prepared, partial(self._handle_outcome, prepared), group, place=True))
 
     def _run(self, prepared: PreparedCase) -> None:
         """Run a case whose node was taken apart, or stands beside one that others take: a session that may not fall
         back is refused then. Of a function, the record may lack parts that run on the CPU between casts to float32
         (docs/targets.md)."""
         self._under_way += 1
-        self.pool.submit(Job(prepared, partial(self._finished, prepared)))
+        self.pool.submit(Job(prepared, partial(self._handle_outcome, prepared)))
 
-    def _finished(self, prepared: PreparedCase, outcome: Outcome) -> None:
+    def _handle_outcome(self, prepared: PreparedCase, outcome: Outcome) -> None:
         self._under_way -= 1
         if outcome.kind == PLACED and outcome.shared > 1 and not outcome.assignment:
             self._submit(prepared, b"")  # functions were inlined: alone it shows whose nodes these are

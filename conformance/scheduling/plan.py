@@ -62,7 +62,7 @@ class Plan:
     def _asked_of_new_cases(self) -> Mapping[str, Target]:
         return {target.name: target for target in (*self.candidates, *self.oracles)}
 
-    def asked(self, candidates: tuple[Target, ...]) -> Mapping[str, Target]:
+    def map_asked_targets(self, candidates: tuple[Target, ...]) -> Mapping[str, Target]:
         """Name -> target of all that run a case which these candidates have not recorded."""
         if candidates is self.candidates:
             return self._asked_of_new_cases
@@ -73,11 +73,11 @@ class Plan:
         """All that take part."""
         return *self.candidates, *self.oracles, *self.below.values()
 
-    def narrowed(self, facts: Facts) -> Self:
+    def narrow_to(self, facts: Facts) -> Self:
         """The plan with those expectations of its targets that apply where their workers report these facts."""
 
         def of(target: Target) -> Target:
-            return target.narrowed(facts.get(target.name, {}))
+            return target.narrow(facts.get(target.name, {}))
 
         return replace(
             self,

@@ -110,7 +110,7 @@ def keep_pack_size(cached: Cache, target: Target, size: int) -> None:
 def worker_rates(cached: Cache, target: Target, described: Mapping[str, str]) -> dict[int, float]:
     """Number of workers -> sessions a second that they did, of such a target; empty where that is not known.
 
-    described: the machine, as `worker_count.described` has it.
+    described: the machine, as `worker_count.describe_machine` has it.
     """
     key = _worker_rates_key(target, described)
     try:

@@ -71,7 +71,7 @@ class VariantRuns:
         if target.variant in self._unconfirmed:
             self._unconfirmed[target.variant] = target, outcome
             return self._confirm()
-        result = self._compared(target, self._ordinary, outcome)
+        result = self._compare_outcome(target, self._ordinary, outcome)
         if result.state != terms.DIFFERS:
             self._results[target.variant] = result
             return []
@@ -93,12 +93,12 @@ class VariantRuns:
         for name, (target, second) in tuple(self._unconfirmed.items()):
             if second is not None:
                 del self._unconfirmed[name]
-                self._results[name] = self._confirmed(target, self._first[name], second, self._alone)
+                self._results[name] = self._confirm_result(target, self._first[name], second, self._alone)
         return []
 
-    def _confirmed(self, target: Target, first: Outcome, second: Outcome, alone: Way) -> VariantResult:
+    def _confirm_result(self, target: Target, first: Outcome, second: Outcome, alone: Way) -> VariantResult:
         """The result of a variant that differed once. alone: what the ordinary way gives alone."""
-        result = self._compared(target, alone, second)
+        result = self._compare_outcome(target, alone, second)
         if repeats.confirms(self._prepared, first, second):
             judged = result.opinion
             return result if judged is None else replace(result, opinion=replace(judged, attempts=2))
@@ -108,7 +108,7 @@ class VariantRuns:
             target.variant, terms.UNSTEADY, f"the result changes between runs ({statuses})", opinions[1]
         )
 
-    def _compared(self, target: Target, ordinary: Way, outcome: Outcome) -> VariantResult:
+    def _compare_outcome(self, target: Target, ordinary: Way, outcome: Outcome) -> VariantResult:
         judged = variants.judge(self._prepared, target, outcome)
         return variants.compare(target, ordinary.opinion, ordinary.answer, outcome, judged, self._bits(outcome))
 

@@ -62,10 +62,10 @@ def with_tables(targets: Sequence[Target], paths: Iterable[Path]) -> tuple[Targe
     return tuple(with_texts(target, texts) for target in targets)
 
 
-def unused(target: Target, facts: Mapping[str, str]) -> str:
+def explain_unused(target: Target, facts: Mapping[str, str]) -> str:
     """Why the target's claim table is not used where its worker reports these facts, in one sentence; empty where it
     is, or there is none."""
-    if target.claims is None or target.narrowed(facts).claims is not None:
+    if target.claims is None or target.narrow(facts).claims is not None:
         return ""
     where = condition.parse(target.claims.when)
     return (

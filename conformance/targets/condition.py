@@ -181,12 +181,12 @@ def table_holds(table: Mapping[str, object], facts: Mapping[str, str]) -> bool:
 def of_facts(names: Iterable[str], facts: Mapping[str, str]) -> Condition:
     """The condition that holds where the facts of these names are the same, but for what stands in parentheses.
 
-    facts: what a worker reported, or several in one mapping (`target_facts.joined_facts`). Raises ConditionError when
+    facts: what a worker reported, or several in one mapping (`target_facts.join_facts`). Raises ConditionError when
     one of them is not among the facts, or cannot be read.
     """
     found: dict[str, tuple[str, ...]] = {}
     for name in names:
-        fact, kind, _ = _named(name)
+        fact, kind, _ = _find_named(name)
         values = values_of(facts.get(fact, ""))
         patterns = tuple(dict.fromkeys(map(kind.pattern_of, values)))
         if not values:
@@ -198,14 +198,14 @@ def of_facts(names: Iterable[str], facts: Mapping[str, str]) -> Condition:
     return Condition(tuple(found.items()))
 
 
-def _named(name: str) -> Named:
+def _find_named(name: str) -> Named:
     if name not in NAMES:
         raise ConditionError(f"'when' cannot name '{name}'; it may name {', '.join(NAMES)}")
     return NAMES[name]
 
 
 def _patterns(name: str, value: object) -> tuple[str, ...]:
-    _, kind, example = _named(name)
+    _, kind, example = _find_named(name)
     listed: list[object] = value if isinstance(value, list) else [value]
     patterns = tuple(pattern for pattern in listed if isinstance(pattern, str))
     if not patterns or len(patterns) < len(listed):

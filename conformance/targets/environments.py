@@ -60,7 +60,7 @@ def compile_imports(python: Path) -> None:
     run_process([str(python), "-I", "-c", "import onnxruntime"])
 
 
-def installed(package: str) -> tuple[str, ...]:
+def list_installed(package: str) -> tuple[str, ...]:
     """The releases of a package that have an environment, in no particular order."""
     return tuple(mark.parent.name.removeprefix(f"{package}-") for mark in folder().glob(f"{package}-[0-9]*/complete"))
 

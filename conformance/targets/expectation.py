@@ -99,11 +99,11 @@ def stale(expectations: Iterable[Expectation], case_ids: Iterable[str]) -> tuple
     for case_id in case_ids:
         by_head.setdefault(head(case_id), []).append(case_id)
 
-    def found(expectation: Expectation) -> bool:
+    def is_found(expectation: Expectation) -> bool:
         groups = (ids for start, ids in by_head.items() if may_match(expectation, start))
         return any(matches(case_id, expectation.case) for ids in groups for case_id in ids)
 
-    return tuple(e for e in expectations if not found(e))
+    return tuple(e for e in expectations if not is_found(e))
 
 
 def applicable(expectations: tuple[Expectation, ...], facts: Mapping[str, str]) -> tuple[Expectation, ...]:

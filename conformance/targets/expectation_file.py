@@ -107,7 +107,7 @@ def load(path: Path) -> tuple[Expectation, ...]:
     return parse(text, str(path))
 
 
-def shipped(target: str) -> tuple[Expectation, ...]:
+def load_shipped(target: str) -> tuple[Expectation, ...]:
     """The expectations that epcheck ships for a target of that name ('dml', 'cpu'), one file for each operator family,
     one in `stack/` for what the graphics stack may be to blame for, and those of graphs of several nodes in `graphs/`;
     none for others."""
@@ -181,7 +181,7 @@ def baseline(
         by_entry.setdefault((expectation.head(found.case_id), found.status), []).append(found.case_id)
     texts = [existing.rstrip() + "\n"] if existing.strip() else []
     for (head, status), case_ids in by_entry.items():
-        around = [case_id for case_id in _around(head, (*others, *_all(ids))) if case_id not in ids[status]]
+        around = [case_id for case_id in _find_alike_cases(head, (*others, *_all(ids))) if case_id not in ids[status]]
         patterns = case_globs.globs(case_ids, around)
         if head.removesuffix("-") not in registry.all_operators() and _alike(head):
             patterns = tuple(pattern if "*" in pattern else f"{pattern}*" for pattern in patterns)
@@ -206,7 +206,7 @@ def _all(ids: Mapping[str, Collection[str]]) -> Iterator[str]:
     return (case_id for of_status in ids.values() for case_id in of_status)
 
 
-def _around(head: str, recorded: Iterable[str]) -> list[str]:
+def _find_alike_cases(head: str, recorded: Iterable[str]) -> list[str]:
     """Every case of the run and of the suite that a glob for the operator could match by mistake; an id without a
     wildcard is looked for anywhere in an id, so operators whose names end alike are among them. Of an operator that the
     suite does not have they are not: a wildcard at the end of its ids holds them to their beginning."""
@@ -221,14 +221,14 @@ def _alike(head: str) -> list[str]:
 
 
 def _entry_text(patterns: Sequence[str], status: str, common: Tolerance) -> str:
-    lines = ["[[expect]]", f"case = {_listed(patterns)}", f"status = {_text(status)}"]
+    lines = ["[[expect]]", f"case = {_format_strings(patterns)}", f"status = {_text(status)}"]
     lines += [f"when = {common.when.as_toml()}"] if common.when else []
     lines += [f"reason = {_text(common.reason)}"]
     lines += [f"link = {_text(common.link)}"] if common.link else []
     return "\n".join([*lines, ""])
 
 
-def _listed(values: Sequence[str]) -> str:
+def _format_strings(values: Sequence[str]) -> str:
     """Strings as TOML: one alone, or a list with one on each line."""
     if len(values) == 1:
         return _text(values[0])

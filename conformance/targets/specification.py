@@ -104,7 +104,7 @@ def resolve(
     name, version = _name_and_release(specification)
     if name in RELEASES:
         target = _cpu(version) if name == "cpu" else _dml(specification, version, progress, vulkan)
-        return replace(target, name=specification, expectations=_shipped(name, version))
+        return replace(target, name=specification, expectations=_load_shipped(name, version))
     if name == DIRECTML:
         return _directml(specification, version, progress, vulkan)
     if specification == "reference":
@@ -126,7 +126,7 @@ def _name_and_release(specification: str) -> tuple[str, str]:
     return name, version
 
 
-def described(specification: str, config: Mapping[str, Any]) -> Target:
+def describe_target(specification: str, config: Mapping[str, Any]) -> Target:
     """A target of that name with its provider and claim table, and nothing that could be started: no runtime is
     installed for it. config: the tables of `load_config`. Raises TargetError and TableError."""
     table = config.get("targets", {}).get(specification)
@@ -137,7 +137,7 @@ def described(specification: str, config: Mapping[str, Any]) -> Target:
         return resolve(specification, config)
     if "base" in table and "provider" not in table:
         try:
-            provider = described(table["base"], {}).provider
+            provider = describe_target(table["base"], {}).provider
         except TargetError as error:
             raise TargetError(f"[targets.{specification}]: {error}") from None
     elif "ep" in table and "provider" not in table:
@@ -197,13 +197,13 @@ def _why_no_driver(files: str) -> str:
 
 def _directml(specification: str, version: str, progress: ProgressCallback | None, vulkan: Path | None) -> Target:
     direct = direct_of(_dml(specification, version, progress, vulkan))
-    return replace(direct, name=specification, expectations=_shipped(DIRECTML, version))
+    return replace(direct, name=specification, expectations=_load_shipped(DIRECTML, version))
 
 
-def _shipped(name: str, version: str) -> tuple[Expectation, ...]:
+def _load_shipped(name: str, version: str) -> tuple[Expectation, ...]:
     """The expectations that epcheck ships for a target. version: of a release of its own, empty for none; of another
     release than today's only those that say for which releases they hold: the others were seen on today's."""
-    found = expectation_file.shipped(name)
+    found = expectation_file.load_shipped(name)
     if not version or version == _release_today(name):
         return found
     return tuple(e for e in found if e.when.names & SAY_RELEASES)
@@ -289,7 +289,7 @@ def _recipe(made: recipes.Environment) -> Target:
         jobs=recipe.jobs,
         set_variables={},
         extra_facts={"packages": packages, **({"graphics_stack": made.driver} if made.driver else {})},
-        expectations=expectation_file.shipped(recipe.name),
+        expectations=expectation_file.load_shipped(recipe.name),
     )
 
 

@@ -138,7 +138,7 @@ class Target:
             return claims_of(self.provider) if self.provider else None
         return None if self.claim_table is NO_CLAIMS else self.claim_table
 
-    def narrowed(self, facts: Mapping[str, str]) -> Self:
+    def narrow(self, facts: Mapping[str, str]) -> Self:
         """The target with those of its expectations, and those claims, that hold where its worker reports these
         facts."""
         found = expectation.applicable(self.expectations, facts)
@@ -171,7 +171,7 @@ class Target:
         """`expectation.head` -> the expectations of that operator and their globs, filled as cases come."""
         return {}
 
-    def expected(self, case_id: str) -> tuple[Expectation, ...]:
+    def find_expectations(self, case_id: str) -> tuple[Expectation, ...]:
         """The expectations whose glob matches the case, in their order."""
         start = expectation.head(case_id)
         if start not in self._by_head:

@@ -126,15 +126,15 @@ def _along(target: Target, axis: Axis) -> Iterator[Target]:
     """The target in each way of one axis."""
     if axis is Axis.PRECISION:
         for name, options in target.precisions.items():
-            yield replace(_named(target, axis, name), options={**target.options, **options})
+            yield replace(_name_variant(target, axis, name), options={**target.options, **options})
     elif axis is Axis.PACKING:
-        yield _named(target, axis, "alone")
-        yield replace(_named(target, axis, "packed"), packed=True)
+        yield _name_variant(target, axis, "alone")
+        yield replace(_name_variant(target, axis, "packed"), packed=True)
     else:
         for name, session in SESSIONS[axis].items():
-            yield replace(_named(target, axis, name), request_defaults=session)
+            yield replace(_name_variant(target, axis, name), request_defaults=session)
 
 
-def _named(target: Target, axis: Axis, value: str) -> Target:
+def _name_variant(target: Target, axis: Axis, value: str) -> Target:
     variant = f"{axis}={value}"
     return replace(target, name=f"{target.name} {variant}", base=target.name, variant=variant, expectations=())

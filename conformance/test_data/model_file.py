@@ -51,10 +51,10 @@ def load(path: Path) -> onnx.ModelProto:
     inside the model's folder (after every `..` and symbolic link), beyond that file's end, or of another size than the
     tensor; sizes are checked before anything is allocated.
     """
-    return embedded(parse(path), path)
+    return embed_data(parse(path), path)
 
 
-def embedded(model: onnx.ModelProto, path: Path) -> onnx.ModelProto:
+def embed_data(model: onnx.ModelProto, path: Path) -> onnx.ModelProto:
     """The model of the file `path`, with its external data put into it; the same object. Raises as `load`."""
     budget = MAX_BYTES - model.ByteSize()
     for tensor in external_tensors(model):

@@ -45,7 +45,7 @@ class Stated:
     selection: tuple[int, bool] | None = None
 
 
-def stated(folder: Path) -> Stated | None:
+def read_stated(folder: Path) -> Stated | None:
     """What the case.json of a folder says; None where there is none. Raises ModelFileError."""
     path = folder / "case.json"
     if not path.is_file():

@@ -83,7 +83,7 @@ def run(case: dict[str, Any], provider: str) -> int:
             print("CANNOT RUN:", error)
             return CANNOT
         except Exception as error:
-            return refused(case, provider, str(error), broken=how["context"] in ("stale", "damaged"))
+            return judge_refusal(case, provider, str(error), broken=how["context"] in ("stale", "damaged"))
         assigned = assignment(session)
         del session  # Windows deletes no file that is open
     if gap := placement_gap(case, provider, assigned):
@@ -245,7 +245,7 @@ def placement_gap(case: dict[str, Any], provider: str, assigned: list[tuple[str,
     return ""
 
 
-def refused(case: dict[str, Any], provider: str, message: str, broken: bool) -> int:
+def judge_refusal(case: dict[str, Any], provider: str, message: str, broken: bool) -> int:
     if broken:
         print("right: refused, as a broken context must be:", message)
         return RIGHT

@@ -28,7 +28,7 @@ PACKED = "packed.onnx"
 """The model of a case and a copy of it."""
 
 
-def settled(judged: Judged, target: Target, packed: tuple[bytes, tuple[str, ...]] | None) -> Judged:
+def apply_target(judged: Judged, target: Target, packed: tuple[bytes, tuple[str, ...]] | None) -> Judged:
     """The same, run as the target does, which may be a variant. packed: a model with the case and its copy, and what
     stands before the names of each, where they share a session."""
     session = target.request_defaults

@@ -75,7 +75,7 @@ class Processes(Protocol):
 
     def take(self, target: Target, events: queue.SimpleQueue[Event]) -> WorkerProcess: ...
     def give(self, process: WorkerProcess) -> None: ...
-    def started(self, target: Target, facts: Mapping[str, str]) -> None: ...
+    def note_start(self, target: Target, facts: Mapping[str, str]) -> None: ...
     def facts(self, target: Target) -> Mapping[str, str]: ...
 
 
@@ -178,7 +178,7 @@ class WorkerClient:
         """
         match event:
             case FrameReceived():
-                return self._received(event)
+                return self._handle_frame(event)
             case MalformedFrame(error=error):
                 return self.lose(f"its worker wrote {error} to stdout")
             case ProcessExited(source=source, returncode=returncode):
@@ -299,10 +299,10 @@ class WorkerClient:
         stated = {str(name): str(value) for name, value in facts.items()}
         self.facts = with_documented({**stated, **self.target.stated_facts()})
         self.is_ready, self._failed_starts = True, 0
-        self._processes.started(self.target, stated)
+        self._processes.note_start(self.target, stated)
         return None
 
-    def _received(self, event: FrameReceived) -> FrameReceived | WorkerLost | None:
+    def _handle_frame(self, event: FrameReceived) -> FrameReceived | WorkerLost | None:
         header = event.header
         op = header.get("op")
         if op == "hello":

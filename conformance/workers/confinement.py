@@ -61,7 +61,7 @@ def policy(target: Target) -> dict[str, Any] | None:
     allowed = [*map(str, _driver_caches()), *(str(Path(name).absolute()) for name in target.writable)]
     for name, value in {**target.options, **target.config}.items():
         if "cache" in name.lower() and value and (os.sep in value or not value.isalnum()):
-            allowed.append(_made(Path(value).absolute()))
+            allowed.append(_make_folder(Path(value).absolute()))
     if target.in_lab:
         copied = wine_server.folders(target.environment, target.writable)
         kept = [folder for folder in allowed if folder not in copied]
@@ -89,7 +89,7 @@ def launcher(bounds: Mapping[str, Any]) -> tuple[str, ...]:
     return sys.executable, "-I", "-S", str(WORKER), "--within", json.dumps(bounds)
 
 
-def started(command: Sequence[str], *, is_bound: bool = True, **options: Any) -> subprocess.Popen[bytes]:
+def start_confined(command: Sequence[str], *, is_bound: bool = True, **options: Any) -> subprocess.Popen[bytes]:
     """A process; on Windows in a job object, unless it shall not be bound. options: of Popen. Raises OSError or
     ValueError."""
     if sys.platform == "win32" and is_bound and not is_off():
@@ -149,13 +149,13 @@ def _driver_caches() -> Iterator[Path]:
     user = platformdirs.user_cache_path()
     for device, names in DRIVERS.items():
         if Path(device).exists():
-            yield from (Path(_made(user / name)) for name in names)
+            yield from (Path(_make_folder(user / name)) for name in names)
     if Path("/dev/nvidiactl").exists():
-        yield Path(_made(Path.home() / ".nv"))
+        yield Path(_make_folder(Path.home() / ".nv"))
     yield from (Path(os.environ[name]) for name in CACHE_VARIABLES if os.environ.get(name))
 
 
-def _made(folder: Path) -> str:
+def _make_folder(folder: Path) -> str:
     """A folder that can be allowed: the system knows only those that exist."""
     with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)

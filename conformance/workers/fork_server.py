@@ -85,7 +85,7 @@ def start(target: Target, *further: str, **streams: Any) -> subprocess.Popen[byt
         command = [*command, *further, *within] if target.owns_group else [*confinement.launcher(bounds), *command]
     else:
         command += further
-    make = partial(confinement.started, is_bound=target.is_jailed)
+    make = partial(confinement.start_confined, is_bound=target.is_jailed)
     return start_process(command, env=target.environment, make=make, bufsize=BUFFER, **options)
 
 
@@ -291,6 +291,6 @@ def _receive(control: socket.socket) -> tuple[int, int, int] | None:
     return kind, number, value
 
 
-def piped(target: Target) -> subprocess.Popen[bytes]:
+def start_piped(target: Target) -> subprocess.Popen[bytes]:
     """A worker that is started from scratch. Raises OSError or ValueError."""
     return start(target, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

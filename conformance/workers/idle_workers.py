@@ -9,7 +9,7 @@ from functools import partial
 from epcheck.conformance.targets.target import CPU, DML, Target
 from epcheck.conformance.workers.broker import current_broker
 from epcheck.conformance.workers.fork_server import ForkServer, can_fork, start
-from epcheck.conformance.workers.process import Event, WorkerProcess, started_as
+from epcheck.conformance.workers.process import Event, WorkerProcess, make_start_key
 from epcheck.conformance.workers.session_options import session_options
 
 
@@ -27,7 +27,7 @@ class IdleWorkers:
 
     def take(self, target: Target, events: queue.SimpleQueue[Event]) -> WorkerProcess:
         """A worker of the target, idle or new, that begins the handshake anew. Raises OSError or ValueError."""
-        wanted = started_as(target)
+        wanted = make_start_key(target)
         canary, facts = self.needs_canary(target), not self.facts(target)
         self._idle = [process for process in self._idle if process.process.poll() is None]
         for process in self._idle:
@@ -42,22 +42,22 @@ class IdleWorkers:
 
     def needs_canary(self, target: Target) -> bool:
         """Whether the next worker of the target tries its provider before anything else."""
-        return needs_canary(target) and _tried_as(target) not in self._tried
+        return needs_canary(target) and _make_trial_key(target) not in self._tried
 
-    def started(self, target: Target, facts: Mapping[str, str]) -> None:
+    def note_start(self, target: Target, facts: Mapping[str, str]) -> None:
         """A worker of the target has answered: its provider can be used, and need not be tried again in this run, nor
         need another say what it runs on.
 
         Only CPU's and DirectML's: what a worker of another one finds out about its own records, each has to find out.
         """
         if target.provider in (CPU, DML):
-            self._tried.append(_tried_as(target))
+            self._tried.append(_make_trial_key(target))
             if not self.facts(target):
-                self._facts.append((started_as(target), facts))
+                self._facts.append((make_start_key(target), facts))
 
     def facts(self, target: Target) -> Mapping[str, str]:
         """What a worker that was started like this one has said of itself; empty where none has."""
-        wanted = started_as(target)
+        wanted = make_start_key(target)
         return next((facts for made, facts in self._facts if made == wanted), {})
 
     def give(self, process: WorkerProcess) -> None:
@@ -94,6 +94,6 @@ def needs_canary(target: Target) -> bool:
     return target.provider is not None and not target.calls_directml
 
 
-def _tried_as(target: Target) -> object:
+def _make_trial_key(target: Target) -> object:
     """What it depends on whether the provider of a target can be used."""
-    return started_as(target), session_options(target)
+    return make_start_key(target), session_options(target)

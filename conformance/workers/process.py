@@ -22,7 +22,7 @@ import psutil
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers import confinement, wine_server
 from epcheck.conformance.workers.broker import BrokeredWorker, current_broker
-from epcheck.conformance.workers.fork_server import BUFFER, Child, ForkedWorker, ForkServer, piped
+from epcheck.conformance.workers.fork_server import BUFFER, Child, ForkedWorker, ForkServer, start_piped
 from epcheck.conformance.workers.program import protocol
 from epcheck.conformance.workers.program.namespaces import GUARD, INIT
 from epcheck.conformance.workers.program.watch import children_of
@@ -118,7 +118,7 @@ class WorkerProcess:
 
         Raises OSError or ValueError.
         """
-        self.started_as = started_as(target)
+        self.started_as = make_start_key(target)
         self.process = _start_process(target, fork_server)
         self.target = target
         self.killed_because = ""
@@ -196,7 +196,7 @@ class WorkerProcess:
         if isinstance(self.process, ForkedWorker):
             return pid
         if not self._guarded:
-            found = guarded_by(pid)
+            found = find_guarded_worker(pid)
             self._guarded = 0 if found == pid else found
         return self._guarded or pid
 
@@ -290,7 +290,7 @@ def _start_process(target: Target, fork_server: ForkServer | None) -> Child:
     broker = current_broker()
     if broker is not None:
         return broker.start(target)
-    return piped(target) if fork_server is None else fork_server.fork()
+    return start_piped(target) if fork_server is None else fork_server.fork()
 
 
 def end_process(process: Child, target: Target) -> None:
@@ -298,7 +298,7 @@ def end_process(process: Child, target: Target) -> None:
     if isinstance(process, BrokeredWorker):
         process.kill()
         return
-    is_guarded = guarded_by(process.pid) != process.pid
+    is_guarded = find_guarded_worker(process.pid) != process.pid
     try:
         family = psutil.Process(process.pid).children(recursive=True)
     except psutil.Error:
@@ -324,14 +324,14 @@ def end_group(process: Child, target: Target) -> None:
 
 def measure_process(process: Child) -> tuple[int, float]:
     """Resident memory of a worker and what it has started, in bytes, and the seconds of CPU time that it has used."""
-    worker = guarded_by(process.pid)
+    worker = find_guarded_worker(process.pid)
     try:
         return resident_bytes(worker), _cpu_seconds(psutil.Process(worker))
     except psutil.Error:
         return 0, 0.0
 
 
-def guarded_by(pid: int) -> int:
+def find_guarded_worker(pid: int) -> int:
     """The worker that a process guards, as `program/namespaces.py` has it; the process itself where it is no guard, or
     has no worker yet."""
     if sys.platform != "linux" or _name(pid) != GUARD:
@@ -382,7 +382,7 @@ def _cpu_seconds(process: psutil.Process) -> float:
     return used.user + used.system
 
 
-def started_as(target: Target) -> tuple[object, ...]:
+def make_start_key(target: Target) -> tuple[object, ...]:
     """What a worker that is started now depends on. It can serve every target of which that is the same: providers and
     options travel with each request."""
     environment = dict(os.environ if target.environment is None else target.environment)

@@ -70,7 +70,7 @@ class Claims:
     """The claims of one provider, for every operator version of which it takes nodes.
 
     partial: the part of `operators` of which it takes some nodes and not others. when: where they are its claims.
-    conditional: the part of `operators` that it claims only on some releases or machines; `narrowed` takes out what is
+    conditional: the part of `operators` that it claims only on some releases or machines; `narrow` takes out what is
     not claimed on one of them.
     """
 

@@ -53,7 +53,7 @@ def of_model(model: onnx.ModelProto, folder: Path | None, embedded: bool = False
         if embedded:
             whole = onnx.ModelProto()
             whole.CopyFrom(model)
-            model, folder, outside = model_file.embedded(whole, folder / "model"), None, 0
+            model, folder, outside = model_file.embed_data(whole, folder / "model"), None, 0
     elif any(True for _ in model_file.external_tensors(model)):
         raise ModelFileError("the model has external data, and no folder is given where it is")
     try:

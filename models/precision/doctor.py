@@ -97,7 +97,7 @@ def diagnose(request: DiagnosisRequest, report: Callable[[str], None] = lambda _
     if model_file.bytes_of(parsed, path) > LARGE_BYTES:
         size = f"larger than {LARGE_BYTES >> 20} MiB"
         raise DoctorError(f"'{request.model}' is {size}, too large for the oracle")
-    whole = model_file.embedded(parsed, path)
+    whole = model_file.embed_data(parsed, path)
     graph = placement.name_nodes(inline_file(request.model, whole))
     asked = subject(graph, request.converted)
     tried = tuple(trials(graph, request.feeding))

@@ -116,7 +116,7 @@ class _Reduction:
         part, feeds = search.part(nodes, self._values)
         outcome, expected = self._outcomes[nodes], search.baseline(part, feeds)
         if search.options.folder is not None:
-            model_file.embedded(part, search.options.folder / "model.onnx")
+            model_file.embed_data(part, search.options.folder / "model.onnx")
         try:
             content = part.SerializeToString()
         except Exception as error:  # protobuf's own type depends on its version

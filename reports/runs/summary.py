@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from epcheck.conformance.records.accuracy import added
+from epcheck.conformance.records.accuracy import add_accuracy
 from epcheck.conformance.records.record import Record, accuracy_of
 from epcheck.conformance.records.run import Run
 from epcheck.conformance.records.terms import EXPECTED, FAILURE, FIXED, FLAKY, NOTED, OK, PASS
@@ -150,9 +150,9 @@ class Tally:
             if accuracy is not None:
                 both = measured.setdefault(where, ProfileBuilder())
                 if opinion is record.candidate:
-                    both.candidate = added(both.candidate, accuracy)
+                    both.candidate = add_accuracy(both.candidate, accuracy)
                 else:
-                    both.baseline = added(both.baseline, accuracy)
+                    both.baseline = add_accuracy(both.baseline, accuracy)
         if record.baseline is not None and record.status == record.baseline.status == PASS:
             errors = [accuracy_of(record.case, opinion) for opinion in (record.candidate, record.baseline)]
             if errors[0] is not None and errors[1] is not None:

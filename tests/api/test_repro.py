@@ -116,7 +116,7 @@ def fused(tmp_path_factory: pytest.TempPathFactory) -> Path:
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=8).SerializeToString()
     cpu = resolve("cpu")
     known = folders.Judged("a fusion", (Output("y", y),), cpu.provider or "")
-    varied = run_settings.settled(known, variant_of(cpu, "level=basic"), None)
+    varied = run_settings.apply_target(known, variant_of(cpu, "level=basic"), None)
     for name, judged in {"ordinary": known, "varied": varied}.items():
         folders.write_folder(tmp_path_factory.getbasetemp() / "fused" / name, model, {"x": x, "w": w}, judged)
     return tmp_path_factory.getbasetemp() / "fused"
@@ -166,7 +166,7 @@ def test_the_script_says_where_a_provider_makes_no_context(tmp_path: Path, conte
     cpu = resolve("cpu")
     known = folders.judged(suite.case_by_id(RELU).build())
     compiled = replace(cpu, request_defaults={"way": "context", "context": context}, variant=f"context={context}")
-    folder = folders.write(suite.case_by_id(RELU).build(), tmp_path, run_settings.settled(known, compiled, None))
+    folder = folders.write(suite.case_by_id(RELU).build(), tmp_path, run_settings.apply_target(known, compiled, None))
     lines = [
         f"as the target cpu runs it with context={context}",
         "CANNOT RUN: the provider makes no EPContext node of it",

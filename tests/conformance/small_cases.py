@@ -18,7 +18,7 @@ from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.run import run_plan
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import Target
-from epcheck.conformance.workers.process import guarded_by
+from epcheck.conformance.workers.process import find_guarded_worker
 from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
@@ -66,7 +66,7 @@ def records_of(cases: Sequence[Case], *candidates: Target, **further: Any) -> di
 
 def own_workers() -> list[psutil.Process]:
     """The workers that this process has started or had forked, zombies, guards and fork servers aside."""
-    started = [psutil.Process(guarded_by(process.pid)) for process in _workers_of(psutil.Process())]
+    started = [psutil.Process(find_guarded_worker(process.pid)) for process in _workers_of(psutil.Process())]
     return [
         worker for process in started for worker in (_workers_of(process) if _is_fork_server(process) else [process])
     ]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from epcheck.conformance.targets import claim_file, expectation_file
 from epcheck.conformance.targets.config import load_config
-from epcheck.conformance.targets.specification import described
+from epcheck.conformance.targets.specification import describe_target
 from epcheck.generators.error import EpcheckError
 
 CONFIG = b"""
@@ -46,7 +46,7 @@ VALUES = (b'""', b"0", b"-1", b"1e400", b"inf", b"nan", b"true", b"[]", b"{}", b
 
 def read_config(path: Path) -> Any:
     config = load_config(path)
-    return [described(name, config) for name in config.get("targets", {})]
+    return [describe_target(name, config) for name in config.get("targets", {})]
 
 
 def read_claims(path: Path) -> Any:

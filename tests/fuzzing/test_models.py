@@ -29,7 +29,7 @@ from epcheck.models.validation.runnable import runnable
 def looked_at(path: Path) -> None:
     """What is made of a model before a session is: whatever goes wrong is one of our errors."""
     model, _ = feedable.add_casts(model_file.parse(path))
-    whole = model_file.embedded(model, path)
+    whole = model_file.embed_data(model, path)
     values = feeds.generate(whole, 0, {})
     oracle.evaluate(whole, {name: value for name, value in values.items() if value is not None}, max_seconds=2.0)
 

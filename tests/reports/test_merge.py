@@ -13,7 +13,7 @@ from stored_records import a_run, a_slice, a_wrong_slice, changed, many, stored
 
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.records.run import Share, digest_of
-from epcheck.conformance.records.target_facts import differing_facts, joined_facts
+from epcheck.conformance.records.target_facts import differing_facts, join_facts
 from epcheck.reports import StoreError, merge_runs, read_records, read_run, summarize, write_run
 
 CASES = [a_slice(sample=f"number_{number}") for number in range(6)]
@@ -310,7 +310,7 @@ def test_facts_that_differ_are_told_with_both_values() -> None:
     first, second = {"adapter": "A", "os": "Linux", "interpreter": "/a"}, {"adapter": "B", "os": "Linux", "layer": "on"}
     assert differing_facts(first, second) == [("adapter", "A", "B"), ("layer", "", "on")]
     assert differing_facts(first, second, ("adapter", "layer")) == []
-    assert joined_facts([first, second, first]) == {
+    assert join_facts([first, second, first]) == {
         "adapter": "A | B",
         "os": "Linux",
         "interpreter": "/a",

@@ -33,7 +33,7 @@ from epcheck.conformance.workers import confinement
 from epcheck.conformance.workers.broker import program_of
 from epcheck.conformance.workers.broker_server import BrokerServer
 from epcheck.conformance.workers.fork_server import Child, ForkedWorker, ForkServer
-from epcheck.conformance.workers.process import guarded_by, resident_bytes
+from epcheck.conformance.workers.process import find_guarded_worker, resident_bytes
 
 LOG_LINES, LINE_BYTES = 20, 4096
 JOIN_S = 0.1
@@ -100,12 +100,12 @@ class ExaminerProcess:
 
     def resident_bytes(self) -> int:
         """Of it and what it has started; 0 when it is gone."""
-        return resident_bytes(guarded_by(self._process.pid))
+        return resident_bytes(find_guarded_worker(self._process.pid))
 
     def is_stopped(self) -> bool:
         """Whether it, or who is to fork it, was stopped: SIGSTOP; a debugger's stops are others."""
         try:
-            return bool(psutil.Process(guarded_by(self._process.pid)).status() == psutil.STATUS_STOPPED)
+            return bool(psutil.Process(find_guarded_worker(self._process.pid)).status() == psutil.STATUS_STOPPED)
         except psutil.Error:
             return False
 
@@ -200,4 +200,4 @@ def _start(*arguments: str, **streams: Any) -> subprocess.Popen[bytes]:
     if threading.current_thread() is threading.main_thread():  # the system looks at the thread, which may end earlier
         command.append("--end-with-parent")
     options = {"start_new_session": sys.platform != "win32", **streams}
-    return start_process(command, env=module_environment(), make=confinement.started, **options)
+    return start_process(command, env=module_environment(), make=confinement.start_confined, **options)

@@ -11,7 +11,7 @@ import sys
 from types import ModuleType
 
 
-def _loaded(name: str, file: str) -> ModuleType:
+def _load_module(name: str, file: str) -> ModuleType:
     """The module in a file. It stays loaded: Direct3D calls into the shim from now on."""
     spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None
@@ -37,6 +37,6 @@ def _facts() -> dict[str, str]:
     return {**adapter, "graphics_stack": ", ".join(part for part in stack if part)}
 
 
-shim = _loaded("d3d12_shim", os.environ["EPCHECK_D3D12_SHIM"])
+shim = _load_module("d3d12_shim", os.environ["EPCHECK_D3D12_SHIM"])
 _prepare()
 sys._epcheck_facts = _facts  # type: ignore[attr-defined]

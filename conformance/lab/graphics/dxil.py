@@ -15,7 +15,7 @@ from pathlib import Path
 from epcheck.conformance.lab.errors import LabError
 from epcheck.conformance.lab.folder import Layout
 from epcheck.conformance.lab.graphics.compiler import Compiler, host_compiler, private_compiler
-from epcheck.conformance.lab.packages.apt import Archive, moved
+from epcheck.conformance.lab.packages.apt import Archive, describe_other_versions
 from epcheck.conformance.lab.process import Say, in_threads, run
 
 HEADERS = ("libwine-dev", "libvulkan-dev")
@@ -84,7 +84,9 @@ def build(
     shutil.rmtree(work, ignore_errors=True)
     if compiler.root:
         shutil.rmtree(compiler.root, ignore_errors=True)
-    detail = "; ".join(filter(None, [f"from wine {version}, compiled by {compiler.name}", moved(headers)]))
+    detail = "; ".join(
+        filter(None, [f"from wine {version}, compiled by {compiler.name}", describe_other_versions(headers)])
+    )
     return detail, {"vkd3d": release[1] if release else version}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from epcheck.conformance.lab.folder import Layout
-from epcheck.conformance.lab.packages.apt import Archive, moved
+from epcheck.conformance.lab.packages.apt import Archive, describe_other_versions
 
 PACKAGES = ("libglvnd0", "libglx0", "libopengl0", "libegl1")
 
@@ -16,4 +16,4 @@ def install(layout: Layout, archive: Archive) -> tuple[str, dict[str, str]]:
     packages = archive.fetch_only(PACKAGES)
     archive.unpack(packages, layout.root)
     version = packages[0].version.partition("-")[0]
-    return moved(packages) or f"vendor-neutral OpenGL {version}, for drivers of the machine", {}
+    return describe_other_versions(packages) or f"vendor-neutral OpenGL {version}, for drivers of the machine", {}

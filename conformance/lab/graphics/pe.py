@@ -67,7 +67,7 @@ def mark_builtin(source: Path, target: Path) -> None:
     target.write_bytes(data)
 
 
-def imported(path: Path) -> tuple[str, ...]:
+def read_imports(path: Path) -> tuple[str, ...]:
     """The names in lower case of the DLLs that a PE32+ file asks for: when it is loaded, and when a function of them is
     first called (delayed imports). None for a file of another format. Raises OSError.
     """
@@ -78,7 +78,7 @@ def imported(path: Path) -> tuple[str, ...]:
         return ()
 
 
-def named(path: Path) -> frozenset[str]:
+def find_module_names(path: Path) -> frozenset[str]:
     """The names in lower case of all modules that a file has as text: what it imports, and what it may load by name.
 
     Wine's libraries keep delayed imports in a table of their own, and end when such a module is not there. Raises

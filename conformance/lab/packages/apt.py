@@ -344,7 +344,9 @@ class OldPackagesWarning(UserWarning):
 OLDER, NEWER, UNKNOWN = "OLDER than tested", "newer than tested", "not tested"
 
 
-def moved(packages: Iterable[Package], manifest: Mapping[str, Mapping[str, str]] | None = None) -> str | None:
+def describe_other_versions(
+    packages: Iterable[Package], manifest: Mapping[str, Mapping[str, str]] | None = None
+) -> str | None:
     """One line that tells which packages are older than those that were tested, which are newer, and which were not
     tested at all; None when all are as tested."""
     packages = list(packages)

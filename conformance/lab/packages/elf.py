@@ -26,7 +26,7 @@ class _Segment:
     size: int
 
 
-def needed(path: Path) -> tuple[str, ...]:
+def read_needed(path: Path) -> tuple[str, ...]:
     """The names of the libraries that an ELF file asks for; none for a file of another format. Raises OSError."""
     data = path.read_bytes()
     try:

@@ -30,7 +30,7 @@ def compress(source: IO[bytes], target: IO[bytes], report: Callable[[int], None]
         done = 0
         while (piece := source.read(_PIECE)) or pending:
             if piece:
-                pending.append((len(piece), pool.submit(_compressed, piece)))
+                pending.append((len(piece), pool.submit(_compress, piece)))
             if not piece or len(pending) > _MOST_THREADS:
                 size, job = pending.popleft()
                 target.write(job.result())
@@ -38,7 +38,7 @@ def compress(source: IO[bytes], target: IO[bytes], report: Callable[[int], None]
                 report(done)
 
 
-def _compressed(piece: bytes) -> bytes:
+def _compress(piece: bytes) -> bytes:
     return lzma.compress(piece, format=lzma.FORMAT_XZ, check=lzma.CHECK_CRC32, filters=_FILTERS)
 
 

@@ -59,7 +59,7 @@ _REPLACEABLE = frozenset({".dll", ".exe", ".sys", ".drv", ".cpl", ".ocx", ".acm"
                           ".msstyles"})  # fmt: skip
 
 
-def kept(layout: Layout, runtimes: Iterable[Path], *, software_driver: bool) -> list[Path]:
+def list_packed_files(layout: Layout, runtimes: Iterable[Path], *, software_driver: bool) -> list[Path]:
     """The files and links of a lab that are packed, and the folders that have to be there though they are empty.
 
     runtimes: the folders of those that are packed. software_driver: keep the software Vulkan driver as well.
@@ -87,7 +87,7 @@ def _python(layout: Layout, runtimes: Iterable[Path]) -> Iterator[Path]:
 def _has_runtime_inside(folder: Path) -> bool:
     """Whether the Python module of a runtime has all of ONNX Runtime in it, and leaves the library for C unused."""
     modules = list(folder.glob("onnxruntime_pybind11_state*.pyd"))
-    return bool(modules) and not any(_C_API in pe.imported(module) for module in modules)
+    return bool(modules) and not any(_C_API in pe.read_imports(module) for module in modules)
 
 
 def _windows_modules(layout: Layout, programs: Iterable[Path]) -> dict[str, Path]:
@@ -97,14 +97,14 @@ def _windows_modules(layout: Layout, programs: Iterable[Path]) -> dict[str, Path
     """
     available = {p.name.lower(): p for p in (layout.libraries / "wine/x86_64-windows").iterdir() if p.is_file()}
     found = {name: available[name] for name in WINDOWS_STARTED if name in available}
-    pending = [name for path in programs if path.suffix in (".dll", ".exe", ".pyd") for name in pe.imported(path)]
+    pending = [name for path in programs if path.suffix in (".dll", ".exe", ".pyd") for name in pe.read_imports(path)]
     for path in found.values():
-        pending += pe.named(path)
+        pending += pe.find_module_names(path)
     while pending:
         name = pending.pop()
         if name in available and name not in found:
             found[name] = available[name]
-            pending += pe.named(available[name])
+            pending += pe.find_module_names(available[name])
     return found
 
 
@@ -135,7 +135,7 @@ def _with_libraries(layout: Layout, pending: list[Path]) -> Iterator[Path]:
         if path.is_symlink():
             pending.append(path.parent / path.readlink())
             continue
-        for name in elf.needed(path):
+        for name in elf.read_needed(path):
             # A half of Wine's own lies beside the one that needs it.
             beside, library = path.parent / name, layout.libraries / name
             if not (beside.exists() or library.exists()):

@@ -65,12 +65,12 @@ class Manifest:
         return sum(file.size for file in self.files)
 
 
-def made_from() -> dict[str, str]:
+def digest_steps() -> dict[str, str]:
     """Step -> digest of what this release of epcheck makes it from, the same for every folder."""
     return digests(plan(Layout(Path("/")), Config()))
 
 
-def stored(files: Iterable[File]) -> list[File]:
+def list_stored_files(files: Iterable[File]) -> list[File]:
     """The files whose content is in the archive, the first with each content, in the order of the archive."""
     first: dict[str, File] = {}
     for file in files:
@@ -88,7 +88,7 @@ def decode(content: bytes, source: Path) -> Manifest:
         manifest = msgspec.json.decode(content, type=Manifest)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         raise LabError(f"{source} is not a packed lab, or is damaged; write it again: epcheck lab pack") from None
-    if manifest.epcheck_lab_pack != FORMAT or manifest.made_from != made_from():
+    if manifest.epcheck_lab_pack != FORMAT or manifest.made_from != digest_steps():
         raise LabError(f"{source} was packed by another release of epcheck; pack the lab with this release")
     _check_paths(manifest, source)
     sizes = [file.size for file in manifest.files]

@@ -19,7 +19,7 @@ from epcheck.conformance.lab.packing import compression, contents, manifest
 from epcheck.conformance.lab.packing.manifest import File, Link, Manifest
 from epcheck.conformance.lab.process import Progress
 from epcheck.conformance.lab.status import runtime_name, status
-from epcheck.conformance.lab.steps import Stamp, locked, read_stamp
+from epcheck.conformance.lab.steps import Stamp, lock_lab, read_stamp
 from epcheck.conformance.records import atomic_file
 
 _STEPS = ("wine", "glvnd", "prefix", "dxil", "python")
@@ -67,7 +67,7 @@ def pack(
         if progress:
             progress(Progress("pack", 1, 1, message, done, total))
 
-    with locked(layout):
+    with lock_lab(layout):
         say("reading the lab")
         listed = _manifest(layout, wanted, software_driver)
         with tempfile.TemporaryFile(dir=path.absolute().parent) as whole:
@@ -83,7 +83,9 @@ def pack(
 
 def _manifest(layout: Layout, runtimes: Sequence[str], software_driver: bool) -> Manifest:
     files, links, folders = [], [], []
-    kept = contents.kept(layout, [layout.runtimes / name for name in runtimes], software_driver=software_driver)
+    kept = contents.list_packed_files(
+        layout, [layout.runtimes / name for name in runtimes], software_driver=software_driver
+    )
     for path in kept:
         name = path.relative_to(layout.folder).as_posix()
         if path.is_symlink():
@@ -97,7 +99,7 @@ def _manifest(layout: Layout, runtimes: Sequence[str], software_driver: bool) ->
             files.append(File(name, facts.st_size, digest, int(facts.st_mtime), bool(facts.st_mode & 0o100)))
     stamps = {name: stamp for name in (*_STEPS, *runtimes) if (stamp := read_stamp(layout, name))}
     return Manifest(
-        made_from=manifest.made_from(),
+        made_from=manifest.digest_steps(),
         stamps=stamps if software_driver else {name: _without_driver(stamp) for name, stamp in stamps.items()},
         user=_user(layout),
         software_driver=software_driver,
@@ -124,7 +126,7 @@ def _write_tar(layout: Layout, listed: Manifest, target: IO[bytes]) -> None:
     with tarfile.open(fileobj=target, mode="w", format=tarfile.PAX_FORMAT) as tar:
         content = manifest.encode(listed)
         tar.addfile(_member(manifest.NAME, len(content)), io.BytesIO(content))
-        for file in manifest.stored(listed.files):
+        for file in manifest.list_stored_files(listed.files):
             content = (layout.folder / file.path).read_bytes()
             if hashlib.sha256(content).hexdigest() != file.sha256:
                 raise LabError(f"{layout.folder / file.path} changed while it was packed; run epcheck lab pack again")

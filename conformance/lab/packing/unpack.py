@@ -19,7 +19,7 @@ from epcheck.conformance.lab.packing import compression, manifest, relocation
 from epcheck.conformance.lab.packing.manifest import File, Manifest
 from epcheck.conformance.lab.process import Progress
 from epcheck.conformance.lab.status import LabStatus, status
-from epcheck.conformance.lab.steps import locked
+from epcheck.conformance.lab.steps import lock_lab
 
 _MOST_MANIFEST = 1 << 25  # bytes
 _OVERHEAD = 4096  # bytes of a member beside its content, at most
@@ -49,7 +49,7 @@ def unpack(
             progress(Progress("unpack", 1, 1, "unpacking", done, total))
 
     was_there = layout.folder.is_dir()
-    with path.open("rb") as source, locked(layout), _undone(layout, was_there):
+    with path.open("rb") as source, lock_lab(layout), _undone(layout, was_there):
         listed = _extract(source, path, layout.scratch, say)
         layout.mark(Config())
         for part in sorted(layout.scratch.iterdir()):
@@ -112,7 +112,7 @@ def _read_manifest(tar: tarfile.TarFile, path: Path) -> Manifest:
 
 def _extract_files(tar: tarfile.TarFile, listed: Manifest, folder: Path, say: Say, damaged: str) -> None:
     """Every member is a file that the manifest lists, of its size and content, and none is missing."""
-    wanted = {file.path: file for file in manifest.stored(listed.files)}
+    wanted = {file.path: file for file in manifest.list_stored_files(listed.files)}
     total, done = sum(file.size for file in wanted.values()), 0
     while member := tar.next():
         file = wanted.pop(member.name, None)
@@ -132,7 +132,7 @@ def _complete(listed: Manifest, folder: Path) -> None:
     """Make the folders, the further copies of contents, and the links."""
     for name in listed.folders:
         (folder / name).mkdir(parents=True, exist_ok=True)
-    first = {file.sha256: file for file in manifest.stored(listed.files)}
+    first = {file.sha256: file for file in manifest.list_stored_files(listed.files)}
     for file in listed.files:
         if (source := first[file.sha256]) is not file:
             _copy(folder / source.path, folder / file.path, file)

@@ -48,10 +48,10 @@ def machine_drivers() -> list[DriverFile]:
     names any."""
     for variable in _CHOSEN:
         if named := os.environ.get(variable):
-            return [DriverFile(path, variable) for path in _expanded(named)]
+            return [DriverFile(path, variable) for path in _expand_files(named)]
     found = {}
     if added := os.environ.get("VK_ADD_DRIVER_FILES"):
-        found = {path.resolve(): DriverFile(path, "VK_ADD_DRIVER_FILES") for path in _expanded(added)}
+        found = {path.resolve(): DriverFile(path, "VK_ADD_DRIVER_FILES") for path in _expand_files(added)}
     for place in _places():
         for path in sorted((place / _FOLDER).glob("*.json")):
             found.setdefault(path.resolve(), DriverFile(path, str(path.parent)))
@@ -112,7 +112,7 @@ def library(file: Path) -> str | None:
     return name if isinstance(name, str) and name else None
 
 
-def _expanded(named: str) -> list[Path]:
+def _expand_files(named: str) -> list[Path]:
     """The files of a list of files and folders, as the loader's environment variables have it."""
     found: list[Path] = []
     for part in filter(None, named.split(os.pathsep)):

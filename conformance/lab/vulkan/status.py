@@ -89,13 +89,13 @@ def vulkan_status(folder: Path | None = None) -> VulkanStatus:
     extra += [(path, "the lab's choice") for path in chosen if path not in {path for path, _ in extra}]
     found = [*(DriverFile(path, place) for path, place in extra if path not in known), *found]
     everything = config.wine_loader is not None and not chosen
-    return VulkanStatus(tuple(_tried(file, layout, everything or file.path in chosen) for file in found), reason)
+    return VulkanStatus(tuple(_try_driver(file, layout, everything or file.path in chosen) for file in found), reason)
 
 
 def why_none_loads(files: Sequence[Path], folder: Path | None = None) -> str:
     """Why the lab can load none of these Vulkan drivers, in a clause with what to install; empty where it can load
     one. files: their ICD files. folder: the lab's."""
-    tried = [_tried(DriverFile(path, "the lab's choice"), Layout.of(folder), True) for path in files]
+    tried = [_try_driver(DriverFile(path, "the lab's choice"), Layout.of(folder), True) for path in files]
     if not tried or any(driver.loadable for driver in tried):
         return ""
     first = tried[0]
@@ -108,7 +108,7 @@ def why_none_loads(files: Sequence[Path], folder: Path | None = None) -> str:
     )
 
 
-def _tried(file: DriverFile, layout: Layout, used: bool) -> VulkanDriver:
+def _try_driver(file: DriverFile, layout: Layout, used: bool) -> VulkanDriver:
     if not file.path.is_file():
         return VulkanDriver(file.path, file.place, None, used, False, (), "the file does not exist")
     name = library(file.path)

@@ -116,7 +116,7 @@ def _statuses(
     waiting = len(cases)
     pool = Pool(target, events, idle_workers, 1, PACK)
 
-    def finished(case: PreparedCase, group: bytes, outcome: Outcome) -> None:
+    def take_outcome(case: PreparedCase, group: bytes, outcome: Outcome) -> None:
         nonlocal waiting
         waiting -= 1
         status = opinion(case, target, outcome).status
@@ -125,7 +125,7 @@ def _statuses(
 
     try:
         for case, group in cases:
-            pool.submit(Job(case, partial(finished, case, group), group))
+            pool.submit(Job(case, partial(take_outcome, case, group), group))
         while waiting:
             if time.monotonic() > deadline:
                 raise TimeoutError

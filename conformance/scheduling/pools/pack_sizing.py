@@ -58,7 +58,7 @@ class PackSizing:
         self._asked[size] += 1
         return size
 
-    def measured(self, cases: int, seconds: float) -> None:
+    def add_session(self, cases: int, seconds: float) -> None:
         """A session of so many cases took a worker so many seconds."""
         if cases not in self._seconds or len(self._sizes) == 1:
             return

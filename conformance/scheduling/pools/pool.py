@@ -145,7 +145,7 @@ class Pool:
             self._waiting.extend((job,) for job in self._deferred)
             self._deferred.clear()
         self.supervisors = [supervisor for supervisor in self.supervisors if not supervisor.is_spent]
-        if self.backlog and len(self._active()) < self._wanted():
+        if self.backlog and len(self._active()) < self._count_wanted():
             self.supervisors.append(self._new_supervisor())
         for supervisor in self.supervisors:
             supervisor.advance()
@@ -227,7 +227,7 @@ class Pool:
         aside = len(self.supervisors) - len(self._active())
         return aside < ASIDE and supervisor.resident_bytes() < MEMORY_SHARE * psutil.virtual_memory().available
 
-    def _wanted(self) -> int:
+    def _count_wanted(self) -> int:
         return max(1, min(self._jobs, math.ceil(self.backlog / self._per_supervisor)))
 
     def _cut(self, jobs: tuple[Job, ...]) -> tuple[Job, ...]:

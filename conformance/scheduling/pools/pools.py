@@ -163,7 +163,7 @@ class Pools:
 
     def _worker_rates(self, pool: Pool, most: int) -> worker_count.Rates:
         """What is known of the pool's workers, or is measured where that pays."""
-        machine = worker_count.described(pool.facts)
+        machine = worker_count.describe_machine(pool.facts)
         rates: worker_count.Rates = run_history.worker_rates(self._cache, pool.target, machine)
         if not rates and self._remaining >= WORTH_MEASURING:
             rates = worker_probe.measure(pool, self._events, worker_probe.probe_cases(), most)
@@ -189,7 +189,7 @@ class Pools:
             for pool in self._every_pool():
                 pool.send_bins()
 
-    def concluded(self, case: Case) -> None:
+    def note_concluded(self, case: Case) -> None:
         """Take down that a case has its records."""
         self._awaited.discard(case.id)
 

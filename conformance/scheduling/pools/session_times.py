@@ -58,7 +58,7 @@ class _Worst:
         """Whether enough sessions are measured."""
         return self._measured >= ENOUGH
 
-    def measured(self, busy_s: float, idle_s: float) -> None:
+    def add_session(self, busy_s: float, idle_s: float) -> None:
         """As of `SessionTimes`."""
         self._measured += 1
         if self._measured <= ENOUGH or busy_s > self._busy_s or idle_s > self._still_s:
@@ -91,19 +91,19 @@ class SessionTimes:
         """Of a session of so many cases."""
         return (self._of_one_case if cases == 1 and self._of_one_case.is_known else self._of_all).limits
 
-    def measured(self, busy_s: float, idle_s: float, cases: int) -> None:
+    def add_session(self, busy_s: float, idle_s: float, cases: int) -> None:
         """A session of so many cases took `busy_s` seconds, in which its worker stood still for `idle_s` at a time at
         most."""
-        self._of_all.measured(busy_s, idle_s)
+        self._of_all.add_session(busy_s, idle_s)
         if cases == 1:
-            self._of_one_case.measured(busy_s, idle_s)
+            self._of_one_case.add_session(busy_s, idle_s)
 
-    def started(self, worker: int, begun: float, now: float) -> None:
+    def trace_start(self, worker: int, begun: float, now: float) -> None:
         """A worker, by its process id, has answered its handshake. Times are those of time.monotonic()."""
         if self._trace:
             self._trace.add(Span(self._target, worker, STARTING, STARTING, begun, now - begun))
 
-    def ended(self, worker: int, name: str, at: float, busy_s: float, cases: int) -> None:
+    def trace_session(self, worker: int, name: str, at: float, busy_s: float, cases: int) -> None:
         """A session has ended at a time, after `busy_s` seconds of its worker."""
         if self._trace:
             self._trace.add(Span(self._target, worker, SESSION, name, at - busy_s, busy_s, cases))

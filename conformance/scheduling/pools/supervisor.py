@@ -150,10 +150,10 @@ class Supervisor:
         self._worker, self._busy_since = client.pid, client.busy_since
         answer_or_loss = client.handle(event)
         if client.is_ready and not was_ready:
-            self._source.times.started(client.pid, client.started, time.monotonic())
+            self._source.times.trace_start(client.pid, client.started, time.monotonic())
         match answer_or_loss:
             case FrameReceived() as answer:
-                self._answered(answer)
+                self._handle_answer(answer)
             case WorkerLost() as lost:
                 self._lost(lost)
 
@@ -200,7 +200,7 @@ class Supervisor:
         size: int = self._source.sizing.best
         return (self.target.window if size == 1 else PACKS_AHEAD * size) - self._under_way
 
-    def _answered(self, answer: FrameReceived) -> None:
+    def _handle_answer(self, answer: FrameReceived) -> None:
         """The session that was sent first has ended."""
         jobs = self._sent[0]
         try:
@@ -215,8 +215,8 @@ class Supervisor:
         self._sent.popleft()
         self._under_way -= len(jobs)
         times = self._source.times
-        times.measured(result.busy_s, self._client.stood_still_s, len(jobs))
-        times.ended(self._worker, str(answer.header["id"]), answer.at, result.busy_s, len(jobs))
+        times.add_session(result.busy_s, self._client.stood_still_s, len(jobs))
+        times.trace_session(self._worker, str(answer.header["id"]), answer.at, result.busy_s, len(jobs))
         if self.alone:
             self._client.retire()
         elif self.is_aside:
@@ -225,7 +225,7 @@ class Supervisor:
             self._source.split(jobs, result.message, result.ran_out_of_memory)
             return
         if jobs[0].group and not jobs[0].place:
-            self._source.sizing.measured(len(jobs), result.cost_s(self.target.on_cpu))
+            self._source.sizing.add_session(len(jobs), result.cost_s(self.target.on_cpu))
         for job, outcome in zip(jobs, outcomes, strict=True):
             job.finished(outcome)
 

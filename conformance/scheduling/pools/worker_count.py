@@ -42,7 +42,7 @@ def is_software(facts: Mapping[str, str]) -> bool:
     return any(name in adapter for name in SOFTWARE)
 
 
-def described(facts: Mapping[str, str]) -> dict[str, str]:
+def describe_machine(facts: Mapping[str, str]) -> dict[str, str]:
     """What measurements belong to: they hold wherever this is equal."""
     return {"cores": str(os.cpu_count()), **{name: facts[name] for name in DESCRIBING if name in facts}}
 

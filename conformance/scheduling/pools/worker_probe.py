@@ -142,7 +142,7 @@ class _Probe:
         was_ready = client.is_ready
         answer = client.handle(event)
         if client.is_ready and not was_ready:
-            self._pool.times.started(client.pid, client.started, time.monotonic())
+            self._pool.times.trace_start(client.pid, client.started, time.monotonic())
         if answer is None:
             return
         self._under_way[client] -= 1

@@ -219,7 +219,7 @@ def _mount(library: ctypes.CDLL, policy: Mapping[str, Any], devices: Iterable[st
     """The file system within: everything may be read, and nothing written but what the policy names. /dev, /dev/shm,
     terminals and /proc are its own. Raises OSError."""
     folder = str(Path.cwd())
-    points = [_unescaped(line.split()[4]) for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    points = [_unescape(line.split()[4]) for line in Path("/proc/self/mountinfo").read_text().splitlines()]
     own = [*policy["writable"], policy.get("temp") or ""]
     copied = [os.path.realpath(path) for path in policy.get("copied", ())]
     copied += TEMPORARY if copied else ()
@@ -352,7 +352,7 @@ def _check(result: int, what: str) -> int:
     return int(result)
 
 
-def _unescaped(path: str) -> str:
+def _unescape(path: str) -> str:
     """A path as /proc/self/mountinfo has it."""
     for code, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
         path = path.replace(code, character)

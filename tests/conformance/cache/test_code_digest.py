@@ -192,7 +192,7 @@ def test_what_only_orders_or_shows_the_work_does_not_count(kind: str) -> None:
 def test_imports_are_found_in_every_form(statement: str, modules: list[str], tmp_path: Path) -> None:
     (tmp_path / "generators/p").mkdir(parents=True)
     (tmp_path / "generators/p/m.py").write_text(statement)
-    assert [*Sources(tmp_path)._imported("generators.p.m")] == ["generators.p", *modules]
+    assert [*Sources(tmp_path)._find_imports("generators.p.m")] == ["generators.p", *modules]
 
 
 def test_a_digest_takes_no_longer_than_a_breath() -> None:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from epcheck.conformance.comparison import compare
-from epcheck.conformance.comparison.accuracy import measured_accuracy
+from epcheck.conformance.comparison.accuracy import measure_accuracy
 from epcheck.conformance.comparison.ulp import ulp_error
-from epcheck.conformance.records.accuracy import Accuracy, added
+from epcheck.conformance.records.accuracy import Accuracy, add_accuracy
 from epcheck.conformance.records.opinion import Difference, Mismatch
 from epcheck.generators.array import Array
 from epcheck.generators.citation import statement
@@ -411,7 +411,7 @@ ACCURATE = Ulp(4.0, A_TEST)
 def measured(exact: list[float], got: list[float], dtype: str = "float32") -> Accuracy | None:
     truth = np.array(exact, np.float64)
     output = Output("y", truth.astype(dtype), ACCURATE, truth)
-    return measured_accuracy(Outputs((output,)), {"y": np.array(got, dtype)})
+    return measure_accuracy(Outputs((output,)), {"y": np.array(got, dtype)})
 
 
 def test_accuracy_counts_elements_by_their_error_in_ulp() -> None:
@@ -429,14 +429,14 @@ def test_accuracy_of_the_rounded_truth_is_half_a_ulp_at_most() -> None:
 
 def test_accuracy_is_of_outputs_with_a_bound_in_ulp_and_of_the_right_form() -> None:
     exact = Outputs((Output("y", np.zeros(2, np.float32)),))
-    assert measured_accuracy(exact, {"y": np.zeros(2, np.float32)}) is None
+    assert measure_accuracy(exact, {"y": np.zeros(2, np.float32)}) is None
     bounded = Outputs((Output("y", np.zeros(2, np.float32), ACCURATE),))
-    assert measured_accuracy(bounded, {"y": np.zeros(3, np.float32)}) is None
-    assert measured_accuracy(bounded, {}) is None
-    assert measured_accuracy(bounded, {"y": np.zeros(2, np.float32)}) == Accuracy(2, 0.0, 0.0, (2,))
+    assert measure_accuracy(bounded, {"y": np.zeros(3, np.float32)}) is None
+    assert measure_accuracy(bounded, {}) is None
+    assert measure_accuracy(bounded, {"y": np.zeros(2, np.float32)}) == Accuracy(2, 0.0, 0.0, (2,))
 
 
 def test_accuracies_add_up() -> None:
     few, more = Accuracy(2, 1.0, 1.5, (1, 1)), Accuracy(3, 0.5, 0.75, (3,))
-    assert added(None, few) == few
-    assert added(few, more) == added(more, few) == Accuracy(5, 1.0, 2.25, (4, 1))
+    assert add_accuracy(None, few) == few
+    assert add_accuracy(few, more) == add_accuracy(more, few) == Accuracy(5, 1.0, 2.25, (4, 1))

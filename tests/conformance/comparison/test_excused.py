@@ -9,8 +9,8 @@ import pytest
 from judged_cases import CLAIMED, DIRECTML, ON_DML, UNCLAIMED
 
 from epcheck.conformance.comparison import compare
-from epcheck.conformance.comparison.accuracy import measured_accuracy
-from epcheck.conformance.comparison.excused import FLUSHED, excused, in_words, published_floor
+from epcheck.conformance.comparison.accuracy import measure_accuracy
+from epcheck.conformance.comparison.excused import FLUSHED, find_excused, in_words, published_floor
 from epcheck.conformance.judging import opinion_row
 from epcheck.conformance.judging.evidence import Evidence
 from epcheck.conformance.judging.opinion import opinion
@@ -43,7 +43,7 @@ def sine(x: list[float]) -> Output:
 def found(output: Output, got: list[float]) -> tuple[Excused, ...]:
     truth, outputs = Outputs((output,)), {"y": np.array(got, FLOAT32)}
     assert compare.differences(truth, outputs) == ()
-    return excused(truth, outputs, measured_accuracy(truth, outputs))
+    return find_excused(truth, outputs, measure_accuracy(truth, outputs))
 
 
 def test_a_sine_that_is_far_off_is_right_and_excused_by_direct3d_s_floor() -> None:

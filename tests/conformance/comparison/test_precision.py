@@ -31,7 +31,7 @@ def erf_of_1() -> Output:
 
 
 def is_wrong(output: Output, got: float, stated: Precision | None = None, on_cpu: bool = False) -> bool:
-    judged = precision.judged(truth(output), stated, on_cpu)
+    judged = precision.apply_precision(truth(output), stated, on_cpu)
     assert isinstance(judged, Outputs)
     return bool(compare.differences(judged, {output.name: np.array([got], output.value.dtype)}))
 
@@ -54,11 +54,11 @@ def test_what_is_undefined_is_rounded_as_what_is_defined() -> None:
     ):  # fmt: skip
         answer = {"y": np.array(got, np.float32)}
         for stated, expected in ((None, exactly), (HALF, in_half)):
-            judged = precision.judged(Outputs((output,), "written twice"), stated, False)
+            judged = precision.apply_precision(Outputs((output,), "written twice"), stated, False)
             assert isinstance(judged, Outputs)
             assert judged.undefined == "written twice"
             assert bool(compare.differences(judged, answer)) == expected, (got, stated)
-    lowered = precision.judged(truth(output), HALF, False)
+    lowered = precision.apply_precision(truth(output), HALF, False)
     assert isinstance(lowered, Outputs)
     (found,) = compare.differences(lowered, {"y": np.array([55, 4], np.float32)})
     assert found.reason.startswith("1 of 2 elements are wrong; each defined element must be within 8192 ULP")
@@ -108,7 +108,7 @@ def test_operands_that_are_rounded_to_the_format_are_allowed_for() -> None:
 
 
 def test_the_report_names_the_precision_and_its_source() -> None:
-    judged = precision.judged(truth(erf_of_1()), HALF, False)
+    judged = precision.apply_precision(truth(erf_of_1()), HALF, False)
     assert isinstance(judged, Outputs)
     (wrong,) = compare.differences(judged, {"y": np.array([0.5], np.float32)})
     assert "float32 is computed in float16 (https://example.test/)" in wrong.reason
@@ -118,7 +118,7 @@ def test_other_dtypes_and_refusals_stay_as_they_are() -> None:
     output = Output("y", np.array([1.0], np.float64), Exact())
     assert is_wrong(output, 1 + 2.0**-40, HALF)
     refusal: Truth = Refusal("a rule")
-    assert precision.judged(refusal, HALF, True) is refusal
+    assert precision.apply_precision(refusal, HALF, True) is refusal
 
 
 def test_which_targets_compute_on_a_cpu() -> None:

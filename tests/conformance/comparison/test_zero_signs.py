@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from epcheck.conformance.comparison import compare, zero_signs
-from epcheck.conformance.comparison.accuracy import measured_accuracy
+from epcheck.conformance.comparison.accuracy import measure_accuracy
 from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.records.opinion import Difference
 from epcheck.generators import registry, suite
@@ -23,7 +23,7 @@ def found(
 ) -> tuple[Difference, ...]:
     outputs = {"y": np.array(got, np.float32)}
     whole = Outputs((Output("y", np.array(truth, np.float32), bound, np.array(truth), zeros),))
-    assert compare.differences(whole, outputs) == compare.differences(whole, outputs, measured_accuracy(whole, outputs))
+    assert compare.differences(whole, outputs) == compare.differences(whole, outputs, measure_accuracy(whole, outputs))
     return compare.differences(whole, outputs)
 
 
@@ -63,7 +63,7 @@ def test_a_prepared_case_keeps_the_rule() -> None:
     (output,) = prepared.truth.outputs
     assert output.zeros is not None
     assert output.zeros.source.startswith("the page: the sign of the dividend")
-    assert zero_signs.defined(output).shape == output.value.shape
+    assert zero_signs.find_defined_signs(output).shape == output.value.shape
 
 
 M, P = -0.0, 0.0
@@ -98,11 +98,11 @@ def test_operators_declare_their_rule(
     assert (output.value == 0).all()
     assert np.signbit(output.value).tolist() == signs
     assert zero_signs.are_right(output, output.value)
-    assert zero_signs.wrong(output.value, -output.value, zero_signs.defined(output)).all()
+    assert zero_signs.wrong(output.value, -output.value, zero_signs.find_defined_signs(output)).all()
 
 
 def test_what_the_page_leaves_open_is_not_compared() -> None:
     operands = tuple(Operand(name, np.array(value, np.float32)) for name, value in (("A", [M, M]), ("B", [2.0, -2.0])))
     truth = registry.all_operators()["Mod"].truth(Node("Mod", "", 13, operands, ("C",), {"fmod": 1}))
     assert isinstance(truth, Outputs)
-    assert zero_signs.defined(truth.outputs[0]).tolist() == [False, True]
+    assert zero_signs.find_defined_signs(truth.outputs[0]).tolist() == [False, True]

@@ -22,7 +22,7 @@ from epcheck.conformance.records.outcome import DONE, FAILED, Outcome
 from epcheck.conformance.targets.specification import direct_of
 from epcheck.conformance.targets.target import CPU, DML, Target, TargetError
 from epcheck.conformance.workers.program.backends.directml import structures
-from epcheck.conformance.workers.program.backends.directml.backend import viewed
+from epcheck.conformance.workers.program.backends.directml.backend import view_elements
 from epcheck.generators import suite
 from epcheck.generators.directml import DataType, Slice1, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise.activation import make_fused
@@ -52,14 +52,14 @@ def test_a_case_becomes_the_call_of_its_operator_with_its_arrays() -> None:
 
 
 def test_an_input_lies_in_its_buffer_as_its_strides_say() -> None:
-    assert directml_program.laid_out(FLOATS, VALUES).tolist() == [0, 1, 2, 3, 4, 5]
-    assert directml_program.laid_out(TRANSPOSED, VALUES).tolist() == [0, 3, 1, 4, 2, 5]
-    assert directml_program.laid_out(PADDED, VALUES).tolist() == [0, 1, 2, 0, 3, 4, 5]
+    assert directml_program.lay_out(FLOATS, VALUES).tolist() == [0, 1, 2, 3, 4, 5]
+    assert directml_program.lay_out(TRANSPOSED, VALUES).tolist() == [0, 3, 1, 4, 2, 5]
+    assert directml_program.lay_out(PADDED, VALUES).tolist() == [0, 1, 2, 0, 3, 4, 5]
 
 
 def test_a_repeated_element_lies_in_its_buffer_once() -> None:
     row = TensorDesc(DataType.FLOAT32, (2, 3), (0, 1))
-    assert directml_program.laid_out(row, np.broadcast_to(VALUES[0], (2, 3))).tolist() == [0, 1, 2]
+    assert directml_program.lay_out(row, np.broadcast_to(VALUES[0], (2, 3))).tolist() == [0, 1, 2]
 
 
 def test_a_case_without_an_operator_says_why() -> None:
@@ -81,13 +81,13 @@ def test_a_description_that_writes_other_outputs_than_the_node_has_no_program() 
 def test_a_case_s_output_that_is_only_turned_is_answered_as_it_is_stored() -> None:
     buffer = np.array([0, 3, 1, 4, 2, 5], np.float32)
     tensor = {"sizes": [2, 3], "strides": [1, 2]}
-    assert viewed(tensor, buffer).tolist() == VALUES.tolist()
-    assert viewed({**tensor, "as_stored": True}, buffer).ravel().tolist() == [0, 3, 1, 4, 2, 5]
+    assert view_elements(tensor, buffer).tolist() == VALUES.tolist()
+    assert view_elements({**tensor, "as_stored": True}, buffer).ravel().tolist() == [0, 3, 1, 4, 2, 5]
 
 
 def test_gaps_in_an_output_are_left_out() -> None:
     buffer = np.array([0, 1, 2, -1, 3, 4, 5, -1], np.float32)
-    assert viewed({"sizes": [2, 3], "strides": [4, 1], "as_stored": True}, buffer).tolist() == VALUES.tolist()
+    assert view_elements({"sizes": [2, 3], "strides": [4, 1], "as_stored": True}, buffer).tolist() == VALUES.tolist()
 
 
 # Structures
@@ -200,16 +200,16 @@ WRONG = Opinion("dml", terms.MISMATCH, message="y: 1 of 2 elements are wrong")
     ],
 )
 def test_directml_s_own_answer_places_the_blame(direct: Opinion, same_bits: bool, blame: str) -> None:
-    assert explain.explained(WRONG, direct, same_bits).blame == blame
+    assert explain.find_blame(WRONG, direct, same_bits).blame == blame
 
 
 def test_two_refusals_are_one_fault() -> None:
     refused = Opinion("dml", terms.REFUSED, message="80004005")
-    assert explain.explained(refused, replace(refused, target="directml"), False).blame == terms.BELOW
+    assert explain.find_blame(refused, replace(refused, target="directml"), False).blame == terms.BELOW
 
 
 def test_the_verdict_says_what_directml_does_and_the_record_keeps_it() -> None:
-    direct = explain.explained(WRONG, Opinion("directml", terms.PASS), False)
+    direct = explain.find_blame(WRONG, Opinion("directml", terms.PASS), False)
     found = judge.verdict(PREPARED, PLACED, Evidence(WRONG, direct=direct))
     assert found.reason.endswith("; directml is right, so the provider's lowering is to blame")
     assert record.decode(record.encode(found)).direct == direct

@@ -20,7 +20,7 @@ from epcheck.api.suite.run_options import RunOptions
 from epcheck.conformance.judging import coverage
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.record import Record
-from epcheck.conformance.targets.specification import described, resolve
+from epcheck.conformance.targets.specification import describe_target, resolve
 from epcheck.generators.claims import Claims, claims_of, table_path, why_unreachable
 from epcheck.generators.graphs import graph_sample
 
@@ -180,11 +180,11 @@ def test_the_cases_by_rule_are_counted_and_what_a_run_says_of_each(of_cpu: Path,
 def test_the_claims_of_any_target_are_covered_or_not() -> None:
     shipped = claims_of("CPUExecutionProvider")
     assert shipped is not None
-    assert set(described("cpu@1.20.1", {}).claims.operators) == set(shipped.operators)  # type: ignore[union-attr]
-    assert described("mine", {"targets": {"mine": {"provider": "OpenVINOExecutionProvider"}}}).claims is claims_of(
-        "OpenVINOExecutionProvider"
-    )
-    assert described("mine", {"targets": {"mine": {"base": "dml"}}}).provider == DML
+    assert set(describe_target("cpu@1.20.1", {}).claims.operators) == set(shipped.operators)  # type: ignore[union-attr]
+    assert describe_target(
+        "mine", {"targets": {"mine": {"provider": "OpenVINOExecutionProvider"}}}
+    ).claims is claims_of("OpenVINOExecutionProvider")
+    assert describe_target("mine", {"targets": {"mine": {"base": "dml"}}}).provider == DML
 
 
 def test_what_has_no_claims_is_said(of_cpu: Path) -> None:

@@ -35,7 +35,7 @@ from epcheck.conformance.scheduling.run import ask, run_plan
 from epcheck.conformance.targets.target import DML, Target
 from epcheck.conformance.workers import confinement
 from epcheck.conformance.workers.idle_workers import IdleWorkers
-from epcheck.conformance.workers.process import guarded_by
+from epcheck.conformance.workers.process import find_guarded_worker
 from epcheck.conformance.workers.program.namespaces import GUARD
 from epcheck.generators import suite
 from epcheck.generators.case import BuiltCase, Case
@@ -190,7 +190,7 @@ def test_a_run_has_a_server_of_its_own_which_ends_with_it_and_leaves_the_prefix_
         run_plan(Plan(identities(2), (dml,)), records.append, idle_workers=workers)
         assert [record.status for record in records] == [PASS] * 2
         (guard,) = guards() - others
-        container = container_of(psutil.Process(guarded_by(guard)))
+        container = container_of(psutil.Process(find_guarded_worker(guard)))
         assert container != container_of(psutil.Process())
         (wine_server,) = servers(container)
     assert not wine_server.is_running()

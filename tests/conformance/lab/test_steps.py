@@ -12,7 +12,7 @@ import pytest
 from epcheck.conformance.lab import LabError, Progress
 from epcheck.conformance.lab.folder import Layout
 from epcheck.conformance.lab.process import Say, run
-from epcheck.conformance.lab.steps import Step, locked, perform, read_stamp, stamp_path, valid_stamps
+from epcheck.conformance.lab.steps import Step, lock_lab, perform, read_stamp, stamp_path, valid_stamps
 
 
 class Recorder:
@@ -203,9 +203,9 @@ def test_ctrl_c_ends_the_programs_of_all_steps_before_the_install_returns(layout
 @pytest.mark.skipif(sys.platform == "win32", reason="locks are POSIX's")
 def test_a_second_install_is_refused_while_one_is_at_work(layout: Layout) -> None:
     refusal = rf"another install \(process {os.getpid()}\) is at work in .*; wait until it ends"
-    with locked(layout), pytest.raises(LabError, match=refusal), locked(layout):
+    with lock_lab(layout), pytest.raises(LabError, match=refusal), lock_lab(layout):
         pass
-    with locked(layout):
+    with lock_lab(layout):
         pass
 
 
@@ -216,8 +216,8 @@ def test_what_a_killed_install_left_running_is_waited_for(layout: Layout) -> Non
     ended = subprocess.run(
         [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True
     ).stdout
-    with locked(layout) as descriptor:
+    with lock_lab(layout) as descriptor:
         download = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1)"], pass_fds=[descriptor])
         layout.lock.write_text(ended)
-    with locked(layout):
+    with lock_lab(layout):
         assert download.wait(5) == 0

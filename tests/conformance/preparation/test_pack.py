@@ -127,7 +127,7 @@ def test_a_prefix_stands_before_every_name_whatever_was_kept(prefix: str, kept: 
         model.graph.node[0].input[0] = model.graph.input[0].name = f"x{model_parts.STAND_IN}"
     model_parts.parts(model.SerializeToString(), "another 13 b/")
     shell, graph = model_parts.parts(model.SerializeToString(deterministic=True), prefix)
-    made = onnx.ModelProto.FromString(model_parts.joined(shell, [graph])).graph
+    made = onnx.ModelProto.FromString(model_parts.join_graphs(shell, [graph])).graph
     first, before = made.node[0], model.graph.node[0]
     assert [*first.input, *first.output] == [prefix + name for name in (*before.input, *before.output)]
     ends = (*made.input, *made.output, *made.initializer)
@@ -336,7 +336,7 @@ def _steady_sample(dml: Target) -> Iterator[Case]:
         if case.operator in ("Slice", "TopK", "QLinearConv"):
             if number % 6 == 0:
                 yield case
-        elif number % 97 == 0 and not dml.expected(case.id):
+        elif number % 97 == 0 and not dml.find_expectations(case.id):
             yield case
 
 
@@ -351,14 +351,14 @@ def _distinct_cases(cpu: Target) -> Iterator[Case]:
     for case in whole_suite():
         name, version = case.operator_key, str(case.since_version)
         parts = {(name, case.sample), (name, "", case.binding), (name, version, case.dtype)}
-        if not parts <= seen or cpu.expected(case.id):
+        if not parts <= seen or cpu.find_expectations(case.id):
             yield case
         seen |= parts
 
 
 def _is_unsteady(target: Target, case: Case) -> bool:
     """Whether the answer is known to be what the memory holds."""
-    return any(e.status in ("flaky", "order-dependent") for e in target.expected(case.id))
+    return any(e.status in ("flaky", "order-dependent") for e in target.find_expectations(case.id))
 
 
 FAULTY = """

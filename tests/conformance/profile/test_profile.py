@@ -45,7 +45,7 @@ def test_claims_and_expectations_of_a_target_survive_the_round_trip(tmp_path: Pa
     read = api.read_profile(api.ReadProfileOptions(path, tmp_path / "known.toml"))
     assert read == made
     assert (read.claims and vars(read.claims)) == ((table := claims_of(read.provider)) and vars(table))
-    assert read.expectations == expectation_file.shipped(target.partition("@")[0])
+    assert read.expectations == expectation_file.load_shipped(target.partition("@")[0])
     assert expectation_file.load(tmp_path / "known.toml") == read.expectations
     assert profile.dumps(read) == path.read_text("ascii")
     assert profile.digest(read) == profile.digest(made)

@@ -77,7 +77,7 @@ def test_without_an_index_what_is_installed_is_compared_and_said(
         (tmp_path / name).mkdir()
         (tmp_path / name / "complete").touch()
     (tmp_path / "onnxruntime-1.19.0").mkdir()  # an installation that was interrupted
-    assert sorted(environments.installed("onnxruntime")) == ["1.20.1", "1.9.0"]
+    assert sorted(environments.list_installed("onnxruntime")) == ["1.20.1", "1.9.0"]
     assert choose(CPU, "1.9..", nothing_said.append) == ("1.9.0", "1.20.1")
     assert nothing_said == [
         "Only releases that are installed are compared, since the package index cannot be reached for the releases of "

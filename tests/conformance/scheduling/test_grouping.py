@@ -28,18 +28,18 @@ def shares(grouping: Grouping, prepared: PreparedCase) -> bool:
 
 def test_what_is_declined_keeps_others_of_its_kind_to_themselves() -> None:
     grouping = Grouping()
-    grouping.declined(HALF, CPU)
+    grouping.note_declined(HALF, CPU)
     assert [shares(grouping, each) for each in (HALF, HALF_OF_ANOTHER, SINGLE)] == [False, True, True]
 
 
 def test_a_dtype_that_the_device_lacks_keeps_all_that_have_it_to_themselves() -> None:
     grouping = Grouping()
-    grouping.declined(HALF, CPU, "float16")
+    grouping.note_declined(HALF, CPU, "float16")
     shared = [shares(grouping, each) for each in (HALF, HALF_OF_ANOTHER, TO_HALF, SINGLE)]
     assert shared == [False, False, False, True]
 
 
 def test_what_one_target_lacks_says_nothing_of_another() -> None:
     grouping = Grouping()
-    grouping.declined(HALF, OTHER, "float16")
+    grouping.note_declined(HALF, OTHER, "float16")
     assert shares(grouping, HALF)

@@ -40,7 +40,7 @@ def test_a_node_that_is_taken_whole_is_not_run(
     asked: _Asked, answers: list[tuple[str, bool]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs = submitted(asked, monkeypatch)
-    asked._finished(BRANCHES, Outcome(PLACED, assignment=((OTHER, "If"), (OTHER, "Identity"))))
+    asked._handle_outcome(BRANCHES, Outcome(PLACED, assignment=((OTHER, "If"), (OTHER, "Identity"))))
     assert (answers, jobs) == ([("", False)], [])
 
 
@@ -49,7 +49,7 @@ def test_a_node_beside_one_that_others_take_is_run_where_nothing_may_fall_back(
 ) -> None:
     jobs = submitted(asked, monkeypatch)
     beside = BRANCHES._replace(beside=("Cast",))
-    asked._finished(beside, Outcome(PLACED, assignment=((OTHER, "If"), (CPU, "Cast"))))
+    asked._handle_outcome(beside, Outcome(PLACED, assignment=((OTHER, "If"), (CPU, "Cast"))))
     assert answers == []
     (job,) = jobs
     assert (job.prepared, job.place) == (beside, False)
@@ -61,7 +61,7 @@ def test_a_node_that_was_taken_apart_is_run_too(
     asked: _Asked, answers: list[tuple[str, bool]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs = submitted(asked, monkeypatch)
-    asked._finished(BRANCHES, Outcome(PLACED, assignment=((OTHER, "Identity"),)))
+    asked._handle_outcome(BRANCHES, Outcome(PLACED, assignment=((OTHER, "Identity"),)))
     jobs[0].finished(Outcome(DONE, assignment=((OTHER, "Identity"),)))
     assert answers == [("", False)]
 
@@ -70,12 +70,12 @@ def test_a_node_of_another_provider_is_declined(
     asked: _Asked, answers: list[tuple[str, bool]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs = submitted(asked, monkeypatch)
-    asked._finished(BRANCHES, Outcome(PLACED, assignment=((CPU, "If"),)))
+    asked._handle_outcome(BRANCHES, Outcome(PLACED, assignment=((CPU, "If"),)))
     assert (answers, jobs) == ([("If was assigned to CPUExecutionProvider", False)], [])
 
 
 def test_a_node_that_only_the_device_cannot_run_is_taken(asked: _Asked, answers: list[tuple[str, bool]]) -> None:
     lacking = "[ONNXRuntimeError] : 1 : FAIL : Program Transpose requires f16 but the device does not support it."
-    asked._finished(BRANCHES, Outcome(FAILED, stage="create", message=lacking))
-    asked._finished(BRANCHES, Outcome(FAILED, stage="create", message="Cannot compile"))
+    asked._handle_outcome(BRANCHES, Outcome(FAILED, stage="create", message=lacking))
+    asked._handle_outcome(BRANCHES, Outcome(FAILED, stage="create", message="Cannot compile"))
     assert answers == [("", False), ("Cannot compile", True)]

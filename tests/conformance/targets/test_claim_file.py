@@ -59,25 +59,25 @@ def test_epcheck_toml_names_a_table(tmp_path: Path) -> None:
 def test_a_table_holds_where_its_condition_does(tmp_path: Path) -> None:
     (target,) = claim_file.with_tables([SOME], [written(tmp_path, when={"runtime": "1.24.*"})])
     here, there = {"onnxruntime": "1.24.1"}, {"onnxruntime": "1.25.0"}
-    assert target.narrowed(here).claims is target.claims
-    assert claim_file.unused(target, here) == ""
-    assert target.narrowed(there).claims is None
-    assert target.narrowed(there).claim_table is NO_CLAIMS
-    assert claim_file.unused(target, there).startswith(
+    assert target.narrow(here).claims is target.claims
+    assert claim_file.explain_unused(target, here) == ""
+    assert target.narrow(there).claims is None
+    assert target.narrow(there).claim_table is NO_CLAIMS
+    assert claim_file.explain_unused(target, there).startswith(
         "some: the claim table of SomeExecutionProvider applies where runtime is 1.24.*, which differs here"
     )
-    assert claim_file.unused(SOME, there) == ""
+    assert claim_file.explain_unused(SOME, there) == ""
 
 
 def test_a_release_is_charged_with_its_own_claims_alone() -> None:
     dml = Target("dml", (), (), provider=DML)
-    newest, older = dml.narrowed({"onnxruntime": "1.24.4"}), dml.narrowed({"onnxruntime": "1.20.1"})
+    newest, older = dml.narrow({"onnxruntime": "1.24.4"}), dml.narrow({"onnxruntime": "1.20.1"})
     assert newest.claims is claims_of(DML)
     assert older.claims is not None
     assert older.claims.versions("", "Flatten") == (1, 9, 11, 13)
     assert older.claims.versions("", "Squeeze") == (1, 11, 13, 21)
-    assert claim_file.unused(dml, {"onnxruntime": "1.20.1"}) == ""
-    assert dml.narrowed({"onnxruntime": "1.30.0.202609102321"}).claims is claims_of(DML)
+    assert claim_file.explain_unused(dml, {"onnxruntime": "1.20.1"}) == ""
+    assert dml.narrow({"onnxruntime": "1.30.0.202609102321"}).claims is claims_of(DML)
 
 
 def test_a_row_may_hold_on_a_condition(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_row_may_hold_on_a_condition(tmp_path: Path) -> None:
     (target,) = claim_file.with_tables([SOME], [path])
 
     def taken(facts: dict[str, str]) -> set[str]:
-        found = target.narrowed(facts).claims
+        found = target.narrow(facts).claims
         assert found is not None
         return {name for types in found.operators.values() for name in types["T"]}
 

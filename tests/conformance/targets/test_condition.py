@@ -213,10 +213,10 @@ HERE, THERE, EVERYWHERE = (
 
 def test_a_target_keeps_the_expectations_that_apply_to_it() -> None:
     target = Target("mine", (), (), expectations=(HERE, THERE, EVERYWHERE))
-    assert target.narrowed(H200).expectations == (HERE, EVERYWHERE)
-    assert target.narrowed(CPU).expected("Slice-13/float32/a[runtime]") == (EVERYWHERE,)
+    assert target.narrow(H200).expectations == (HERE, EVERYWHERE)
+    assert target.narrow(CPU).find_expectations("Slice-13/float32/a[runtime]") == (EVERYWHERE,)
     plain = Target("mine", (), (), expectations=(EVERYWHERE,))
-    assert plain.narrowed(H200) is plain
+    assert plain.narrow(H200) is plain
 
 
 def test_what_does_not_apply_is_not_stale() -> None:

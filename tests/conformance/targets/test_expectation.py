@@ -172,18 +172,18 @@ def test_a_target_s_expectations_keep_the_order_of_the_file_and_takes_brackets_l
         for case in ("Slice-13/*[runtime]", "Slice-13/float32/steps_omitted[runtime]", "Slice-13/*[rt]")
     )
     target = Target("mine", (), (), expectations=(second, third, first))
-    assert target.expected("Slice-13/float32/steps_omitted[runtime]") == (second, first)
-    assert target.expected("Slice-10/float32/steps_omitted[runtime]") == ()
+    assert target.find_expectations("Slice-13/float32/steps_omitted[runtime]") == (second, first)
+    assert target.find_expectations("Slice-10/float32/steps_omitted[runtime]") == ()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("target", ["dml", "cpu", "directml", "webgpu", "openvino", "qnn", "cuda"])
 def test_no_expectation_is_overlooked_by_looking_at_those_of_the_operator(target: str) -> None:
-    shipped = expectation_file.shipped(target)
+    shipped = expectation_file.load_shipped(target)
     mine = Target("mine", (), (), expectations=shipped)
     ids = [e.case for e in shipped if "*" not in e.case] + list(whole_suite_ids()[::211])
     for case_id in ids:
-        assert mine.expected(case_id) == tuple(e for e in shipped if matches(case_id, e.case)), case_id
+        assert mine.find_expectations(case_id) == tuple(e for e in shipped if matches(case_id, e.case)), case_id
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_no_expectation_is_overlooked_by_looking_at_those_of_the_operator(target
 )
 def test_a_part_of_an_id_is_found_in_it(case: str, found: bool) -> None:
     mine = Target("mine", (), (), expectations=(Expectation(case, "crash", "known"),))
-    assert bool(mine.expected("com.microsoft::Gelu-1/float32/wide[runtime]")) is found
+    assert bool(mine.find_expectations("com.microsoft::Gelu-1/float32/wide[runtime]")) is found
 
 
 def test_an_expectation_that_matches_no_case_is_stale() -> None:
@@ -216,12 +216,12 @@ def test_a_record_keeps_what_was_expected_and_why() -> None:
 
 @pytest.mark.parametrize("target", ["dml", "cpu", "directml", "webgpu", "openvino", "qnn", "cuda"])
 def test_shipped_expectations_are_valid_and_have_a_reason(target: str) -> None:
-    assert [e.case for e in expectation_file.shipped(target) if len(e.reason) < 20] == []
+    assert [e.case for e in expectation_file.load_shipped(target) if len(e.reason) < 20] == []
 
 
 @pytest.mark.parametrize("target", ["dml", "cpu", "directml", "webgpu", "openvino", "qnn", "cuda"])
 def test_every_shipped_expectation_links_to_a_page_that_exists(target: str) -> None:
-    links = {e.link for e in expectation_file.shipped(target)}
+    links = {e.link for e in expectation_file.load_shipped(target)}
     pages = {link for link in links if not link.startswith("https://")}
     assert pages
     assert [page for page in sorted(pages) if not (ROOT / page).is_file()] == []
@@ -247,7 +247,7 @@ def test_the_condition_of_a_file_holds_for_every_entry_and_an_own_one_adds_to_it
 
 def test_targets_of_other_names_have_none() -> None:
     nothing: tuple[Any, ...] = ()
-    assert expectation_file.shipped("migraphx") == nothing
+    assert expectation_file.load_shipped("migraphx") == nothing
 
 
 def test_a_list_of_globs_is_an_expectation_for_each() -> None:
@@ -267,7 +267,7 @@ def test_a_list_holds_globs_only(globs: str) -> None:
 
 @pytest.mark.parametrize("target", ["dml", "cpu", "directml", "webgpu", "openvino", "qnn", "cuda"])
 def test_every_shipped_expectation_matches_a_case(target: str) -> None:
-    shipped = expectation_file.shipped(target)
+    shipped = expectation_file.load_shipped(target)
     assert len(shipped) >= 9
     of_node_tests = [e for e in shipped if expectation.is_about_node_tests(e)]
     of_suite = [e for e in shipped if not expectation.is_about_node_tests(e)]
@@ -288,7 +288,7 @@ def test_a_release_of_its_own_keeps_what_says_for_which_releases_it_holds(monkey
     seen = Expectation("Abs-*", "mismatch", "seen")
     ranged = Expectation("Neg-*", "mismatch", "seen", when=Condition((("runtime", (">=1.17",)),)))
     adapter = Expectation("Log-*", "mismatch", "seen", when=Condition((("adapter", ("*llvmpipe*",)),)))
-    monkeypatch.setattr(expectation_file, "shipped", lambda _name: (seen, ranged, adapter))
+    monkeypatch.setattr(expectation_file, "load_shipped", lambda _name: (seen, ranged, adapter))
     monkeypatch.setattr(environments, "ensure", lambda _package, _version: Path(sys.executable))
     today = importlib.metadata.version("onnxruntime")
     assert resolve("cpu").expectations == (seen, ranged, adapter)

@@ -23,7 +23,7 @@ from epcheck.conformance.workers.broker import EXITED, KILL, START, program_of, 
 from epcheck.conformance.workers.broker_server import BrokerServer
 from epcheck.conformance.workers.client import TargetDown, WorkerClient, WorkerLost
 from epcheck.conformance.workers.idle_workers import IdleWorkers
-from epcheck.conformance.workers.process import FrameReceived, guarded_by
+from epcheck.conformance.workers.process import FrameReceived, find_guarded_worker
 from epcheck.conformance.workers.program.fork import MESSAGE
 from epcheck.conformance.workers.request import request, run_request, wait_until_ready
 
@@ -83,7 +83,7 @@ def test_a_worker_answers_is_measured_and_ends(target: Target) -> None:
         assert isinstance(answer, FrameReceived)
         assert (answer.header["stage"], answer.body) == ("done", np.array([-1, 7], np.float32).tobytes())
         until(lambda: client.resident_bytes() > MEBIBYTE)
-        until(lambda: [client.pid] == [guarded_by(worker.pid) for worker in own_workers()])
+        until(lambda: [client.pid] == [find_guarded_worker(worker.pid) for worker in own_workers()])
     until(lambda: own_workers() == [])
 
 

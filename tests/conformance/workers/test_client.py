@@ -91,7 +91,7 @@ class FakeProcesses:
     def give(self, process: WorkerProcess) -> None:
         self.kept.append(cast(FakeProcess, process))
 
-    def started(self, target: Target, facts: Mapping[str, str]) -> None:
+    def note_start(self, target: Target, facts: Mapping[str, str]) -> None:
         self.proved.append(target.name)
         self.known = facts
 

@@ -32,7 +32,7 @@ from epcheck.conformance.targets.target import WORKER, TargetError
 from epcheck.conformance.workers import confinement
 from epcheck.conformance.workers.client import WorkerClient
 from epcheck.conformance.workers.idle_workers import IdleWorkers
-from epcheck.conformance.workers.process import guarded_by, resident_bytes
+from epcheck.conformance.workers.process import find_guarded_worker, resident_bytes
 from epcheck.conformance.workers.program import cgroups, jail, namespaces, seccomp
 
 PROGRAM = Path(jailed_program.__file__)
@@ -281,7 +281,7 @@ def test_memory_is_that_of_all_processes_together_and_not_of_their_guard(level: 
         assert process.stdout
         for _ in range(4):
             process.stdout.readline()
-        worker = guarded_by(process.pid)
+        worker = find_guarded_worker(process.pid)
         assert worker != process.pid
         assert resident_bytes(worker) > 4 * (40 << 20)
         assert resident_bytes(process.pid) - resident_bytes(worker) < 30 << 20

@@ -13,7 +13,7 @@ import pytest
 from epcheck.cli.commands.models import validate as command
 from epcheck.cli.terminal.terminal import Terminal
 from epcheck.conformance.targets.target import CPU, DML
-from epcheck.conformance.workers.program.backends.values import flattened
+from epcheck.conformance.workers.program.backends.values import flatten_values
 from epcheck.models.accuracy.metrics import Metrics, measure
 from epcheck.models.accuracy.thresholds import Threshold
 from epcheck.models.accuracy.verdict import BASELINE, ORACLE, Verdict
@@ -172,7 +172,7 @@ def test_a_baseline_that_is_farther_from_the_truth_is_in_the_headline() -> None:
 
 
 def test_the_keys_of_a_map_are_int64_on_every_system() -> None:
-    made = flattened({"m": {np.int32(1).item(): 0.5, 2: 0.25}})
+    made = flatten_values({"m": {np.int32(1).item(): 0.5, 2: 0.25}})
     assert made["m.keys"].dtype == np.int64
     assert made["m.values"].tolist() == [0.5, 0.25]
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import onnxruntime
 
-from .option_names import unknown_option
+from .option_names import find_unknown_option
 from .option_values import unusable_option
 from .plugin import reason
 
@@ -43,11 +43,11 @@ def trouble_with(backend: Any, sessions: dict[str, Any]) -> str:
     assignments.
     """
     ((provider, options),) = sessions["providers"]
-    if trouble := unknown_option(provider, options, sessions["config"], backend.plugin):
+    if trouble := find_unknown_option(provider, options, sessions["config"], backend.plugin):
         return trouble
     request = {**sessions, "place": True}
     failure, nodes, started = "", None, False
-    with _captured_log() as log:
+    with _capture_log() as log:
         try:
             session = backend.session(request, MODEL)
             started = provider in session.get_providers()
@@ -75,7 +75,7 @@ def trouble_with(backend: Any, sessions: dict[str, Any]) -> str:
 
 
 @contextlib.contextmanager
-def _captured_log() -> Iterator[list[str]]:
+def _capture_log() -> Iterator[list[str]]:
     """What is written to stderr, libraries included; it is written on afterwards. ONNX Runtime reports errors."""
     captured: list[str] = []
     kept = os.dup(2)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..failure import failure
 from . import timing
-from .values import differing, flattened, model_feeds
+from .values import differing, flatten_values, model_feeds
 
 
 class FunctionBackend:
@@ -37,11 +37,11 @@ class FunctionBackend:
         answer: dict[str, Any] = {"stage": "run", "create_s": 0.0, "repeat_differs": []}
         started = time.perf_counter()
         try:
-            result = self.named(model, feeds, request["outputs"])
+            result = self.call_by_name(model, feeds, request["outputs"])
             outputs = {name: np.asarray(value) for name, value in result.items()}
             answer["run_s"] = time.perf_counter() - started
             if request.get("repeat"):
-                answer["repeat_differs"] = differing(outputs, self.named(model, feeds, request["outputs"]))
+                answer["repeat_differs"] = differing(outputs, self.call_by_name(model, feeds, request["outputs"]))
         except Exception as error:
             return {**answer, **failure(error)}, {}
         return {**answer, "stage": "done"}, outputs
@@ -57,13 +57,15 @@ class FunctionBackend:
         begin("run")
         try:
             started = time.perf_counter()
-            outputs = self.named(self.kept, feeds, request["all_outputs"])
+            outputs = self.call_by_name(self.kept, feeds, request["all_outputs"])
             answer["run_s"] = time.perf_counter() - started
             begin("repeat")
-            differs = differing(outputs, self.named(self.kept, feeds, request["all_outputs"]))
+            differs = differing(outputs, self.call_by_name(self.kept, feeds, request["all_outputs"]))
             if request.get("seconds"):
                 begin("timing")
-                taken = timing.runs(lambda: self.named(self.kept, feeds, request["all_outputs"]), request["seconds"])
+                taken = timing.runs(
+                    lambda: self.call_by_name(self.kept, feeds, request["all_outputs"]), request["seconds"]
+                )
                 answer["timing"] = {"runs_s": taken, "nodes": []}
             unasked = [name for name in outputs if name not in (*request["all_outputs"], *request["outputs"])]
             if unasked:
@@ -74,9 +76,9 @@ class FunctionBackend:
             wanted = {name: outputs[name] for name in request["outputs"]}
         except Exception as error:
             return {**answer, **failure(error)}, {}
-        return {**answer, "stage": "done", "repeat_differs": differs}, flattened(wanted)
+        return {**answer, "stage": "done", "repeat_differs": differs}, flatten_values(wanted)
 
-    def named(self, model: bytes, feeds: dict[str, Any], names: list[str]) -> dict[str, Any]:
+    def call_by_name(self, model: bytes, feeds: dict[str, Any], names: list[str]) -> dict[str, Any]:
         """Its outputs by name; of what follows the model's own in a sequence, which may have no end, the first."""
         result = self.call(model, feeds)
         if isinstance(result, dict):

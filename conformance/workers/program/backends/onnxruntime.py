@@ -21,7 +21,7 @@ from . import timing, variants
 from .canary import trouble_with
 from .held import HeldSession
 from .plugin import PluginError, RegisteredPlugin
-from .values import differing, flattened, model_feeds, returned
+from .values import differing, flatten_values, model_feeds, name_outputs
 
 PATTERN = 0xDB
 """Every byte of an output buffer before the second run."""
@@ -94,7 +94,7 @@ class OnnxRuntimeBackend:
             started = time.perf_counter()
             values = session.run(names, feeds)
             answer["run_s"] = time.perf_counter() - started
-            outputs = returned(names, values)
+            outputs = name_outputs(names, values)
             answer["assignment"] = self.assignment(session, self.keeps_record(request))
             if request.get("bodies") and self.keeps_record(request):
                 answer["assignment"] += elsewhere(kernels(session), request["providers"])
@@ -137,14 +137,14 @@ class OnnxRuntimeBackend:
                 answer["repeat_differs"] = differing(outputs, again)
             if request.get("seconds"):
                 begin("timing")
-                answer["timing"] = self.timed(request, model, feeds)
+                answer["timing"] = self.time_runs(request, model, feeds)
         except Exception as error:
             finish_commands(request["device"])
             self.held.check()
             return {**answer, **failure(error)}, {}
-        return {**answer, "stage": "done"}, flattened(outputs)
+        return {**answer, "stage": "done"}, flatten_values(outputs)
 
-    def timed(self, request: dict[str, Any], model: bytes, feeds: dict[str, Any]) -> dict[str, Any]:
+    def time_runs(self, request: dict[str, Any], model: bytes, feeds: dict[str, Any]) -> dict[str, Any]:
         """Seconds of the session's runs, and of each node in another session, which profiles."""
         taken = timing.runs(lambda: self.kept.run(request["outputs"], feeds), request["seconds"])
         profiled = self.session({**request, "profile": True}, request["path"] or model)
@@ -232,10 +232,10 @@ def run_dirtied(
     if not can_be_bound(request, feeds, outputs):
         return
     buffers = run_into_dirty(session, request["device"], feeds, outputs)
-    found = changed(buffers, outputs)
+    found = find_changed(buffers, outputs)
     if "unwritten" in found.values():
         others = run_into_dirty(session, request["device"], feeds, outputs)  # while the first keep their numbers
-        found = changed(others, outputs)
+        found = find_changed(others, outputs)
     for name, how in found.items():
         answer[how].append(name)
 
@@ -258,7 +258,7 @@ def run_into_dirty(session: Any, device: str, feeds: dict[str, Any], outputs: di
     return buffers
 
 
-def changed(buffers: dict[str, Any], outputs: dict[str, Any]) -> dict[str, str]:
+def find_changed(buffers: dict[str, Any], outputs: dict[str, Any]) -> dict[str, str]:
     """`unwritten` or `repeat_differs`, by name of each output that is not as it was in the first run."""
     found = {}
     for name, buffer in buffers.items():

@@ -27,7 +27,7 @@ WORD = 8
 """Bytes. A compiler may compare a short text in such pieces, which then stand in the code one by one."""
 
 
-def unknown_option(provider: str, options: dict[str, str], config: dict[str, str], plugin: Any) -> str:
+def find_unknown_option(provider: str, options: dict[str, str], config: dict[str, str], plugin: Any) -> str:
     """The first name that no library holds, in one sentence; empty where all are known. plugin: the registered one."""
     own = _libraries(Path(onnxruntime.__file__).parent / "capi")
     libraries = [*own, *([Path(plugin.library)] if plugin else [])]

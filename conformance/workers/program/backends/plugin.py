@@ -60,7 +60,7 @@ class RegisteredPlugin:
             raise PluginError(f"onnxruntime cannot load {self.library}: {reason(str(error))}") from None
         offered = [device for device in onnxruntime.get_ep_devices() if id_of(device) not in known]
         self.provider = provider or _only_provider(self.library, offered)
-        self.device = chosen(self.provider, offered, dict(wanted["device"]))
+        self.device = choose_device(self.provider, offered, dict(wanted["device"]))
 
     def facts(self) -> dict[str, str]:
         """Versions of the plugin's package and library, and its device."""
@@ -90,7 +90,7 @@ def words(device: Any) -> str:
     return f"{kind} of {hardware.vendor or 'an unnamed vendor'} ({hardware.vendor_id:#06x}:{hardware.device_id:#06x})"
 
 
-def chosen(provider: str, offered: list[Any], wanted: dict[str, str]) -> Any:
+def choose_device(provider: str, offered: list[Any], wanted: dict[str, str]) -> Any:
     """The device of the provider that is meant. Raises PluginError when there is none."""
     own = [device for device in offered if device.ep_name == provider]
     if not own:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 
-def returned(names: list[str], values: list[Any]) -> dict[str, Any]:
+def name_outputs(names: list[str], values: list[Any]) -> dict[str, Any]:
     """The outputs of a session by name, without those for which it gave nothing.
 
     A runtime gives None where a fusion has removed the output that was asked for (onnxruntime-directml 1.20.1,
@@ -16,7 +16,7 @@ def returned(names: list[str], values: list[Any]) -> dict[str, Any]:
     return {name: value for name, value in zip(names, values) if value is not None}
 
 
-def flattened(values: dict[str, Any]) -> dict[str, Any]:
+def flatten_values(values: dict[str, Any]) -> dict[str, Any]:
     """Every tensor in what a session gives: those of a sequence `s` as `s[0]`, ..., of a map `m` as `m.keys` and
     `m.values`, text as bytes; an optional that is empty has none."""
     found: dict[str, Any] = {}
@@ -24,13 +24,13 @@ def flattened(values: dict[str, Any]) -> dict[str, Any]:
         if value is None:
             continue
         if isinstance(value, list):
-            found.update(flattened({f"{name}[{index}]": each for index, each in enumerate(value)}))
+            found.update(flatten_values({f"{name}[{index}]": each for index, each in enumerate(value)}))
             continue
         if isinstance(value, dict):
             keys = np.array(list(value))
             if keys.dtype.kind == "i":
                 keys = keys.astype(np.int64)  # numpy 1 on Windows makes int32 of Python's int
-            found.update(flattened({f"{name}.keys": keys, f"{name}.values": np.array(list(value.values()))}))
+            found.update(flatten_values({f"{name}.keys": keys, f"{name}.values": np.array(list(value.values()))}))
             continue
         array = np.asarray(value)
         found[name] = text_as_bytes(array) if array.dtype.kind in "OSU" else array
@@ -59,7 +59,7 @@ def model_feeds(request: dict[str, Any], tensors: dict[str, Any]) -> dict[str, A
 
 def differing(first: dict[str, Any], second: dict[str, Any]) -> list[str]:
     """Names of what is not the same to the last bit in both."""
-    before, after = flattened(first), flattened(second)
+    before, after = flatten_values(first), flatten_values(second)
     return [
         name
         for name in sorted({*before, *after})

@@ -13,7 +13,7 @@ import onnxruntime
 
 from . import contexts
 from .declined import NotApplicableError
-from .values import returned
+from .values import name_outputs
 
 
 def run(
@@ -34,7 +34,7 @@ def _bound(
     values = [*feeds.values()]
     if any(not isinstance(value, np.ndarray) or value.dtype.kind in "OSU" for value in values):
         raise NotApplicableError("an input has no memory on a device")
-    session = _timed(backend, request, model, answer)
+    session = _time_creation(backend, request, model, answer)
     if any(not re.fullmatch(r"tensor\((?!string)\w+\)", output.type) for output in session.get_outputs()):
         raise NotApplicableError("an output has no memory on a device")
     device = request["device"] or "cpu"
@@ -82,7 +82,7 @@ def _run_compiled(
             except Exception as error:
                 raise NotApplicableError(f"the context is refused as it was made: {error}") from None
             contexts.BREAK[how](path)
-        session = _timed(backend, request, compiled, answer)
+        session = _time_creation(backend, request, compiled, answer)
         answer["stage"] = "run"
         names = [output.name for output in session.get_outputs()]
         started = time.perf_counter()
@@ -90,10 +90,10 @@ def _run_compiled(
         answer["run_s"] = time.perf_counter() - started
         answer["assignment"] = placed or backend.assignment(session, backend.keeps_record(request))
         del session  # Windows deletes no file that is open
-        return returned(names, values)
+        return name_outputs(names, values)
 
 
-def _timed(backend: Any, request: dict[str, Any], model: bytes | str, answer: dict[str, Any]) -> Any:
+def _time_creation(backend: Any, request: dict[str, Any], model: bytes | str, answer: dict[str, Any]) -> Any:
     started = time.perf_counter()
     session = backend.session(request, model)
     answer["create_s"] = time.perf_counter() - started

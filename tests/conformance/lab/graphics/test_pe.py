@@ -1,7 +1,7 @@
 import struct
 from pathlib import Path
 
-from epcheck.conformance.lab.graphics.pe import imported, mark_builtin, named, strip_debug
+from epcheck.conformance.lab.graphics.pe import find_module_names, mark_builtin, read_imports, strip_debug
 
 ALIGNMENT = 0x200
 TEXT, DEBUG = b"\xc3" * ALIGNMENT, b"D" * ALIGNMENT
@@ -80,12 +80,12 @@ def with_imports(name: bytes, delayed: bytes, by_name: bytes) -> bytes:
 def test_a_library_says_what_it_imports_and_what_it_names(tmp_path: Path) -> None:
     path = tmp_path / "a.dll"
     path.write_bytes(with_imports(b"KERNEL32.dll", b"shell32.dll", b"winspool.drv"))
-    assert imported(path) == ("kernel32.dll", "shell32.dll")
-    assert named(path) == {"kernel32.dll", "shell32.dll", "winspool.drv"}
+    assert read_imports(path) == ("kernel32.dll", "shell32.dll")
+    assert find_module_names(path) == {"kernel32.dll", "shell32.dll", "winspool.drv"}
 
 
 def test_another_file_imports_nothing(tmp_path: Path) -> None:
     path = tmp_path / "a.dll"
     for content in (b"", b"MZ", b"\x7fELF", image([(b".text", 0x1000, TEXT)])[:0x90], b"MZ" + b"\xff" * 90):
         path.write_bytes(content)
-        assert imported(path) == ()
+        assert read_imports(path) == ()

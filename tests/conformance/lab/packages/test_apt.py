@@ -111,10 +111,10 @@ def test_the_pinned_file_another_version_and_an_unknown_package_are_accepted() -
 def test_newer_older_and_unknown_packages_are_told_apart_in_one_line() -> None:
     as_tested, newer = Package("libc6", "2.41", "f", 1), Package("wine64", "10.1", "f", 1)
     older, unknown = Package("wine64", "10.0~rc5", "f", 1), Package("new", "1", "f", 1)
-    assert apt.moved([as_tested], MANIFEST) is None
+    assert apt.describe_other_versions([as_tested], MANIFEST) is None
     line = "newer than tested 1 of 2 packages: wine64 10.1 (tested: 10.0)"
-    assert apt.moved([as_tested, newer], MANIFEST) == line
-    assert apt.moved([as_tested, older, unknown], MANIFEST) == (
+    assert apt.describe_other_versions([as_tested, newer], MANIFEST) == line
+    assert apt.describe_other_versions([as_tested, older, unknown], MANIFEST) == (
         "OLDER than tested 1 of 3 packages: wine64 10.0~rc5 (tested: 10.0); not tested 1 of 3 packages: new 1"
     )
 

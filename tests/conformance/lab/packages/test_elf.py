@@ -20,7 +20,7 @@ def program(elf_file: ElfFile, tmp_path: Path) -> Path:
 
 
 def test_a_program_says_what_it_needs(program: Path) -> None:
-    assert elf.needed(program) == ("libc.so.6", "libdl.so.2")
+    assert elf.read_needed(program) == ("libc.so.6", "libdl.so.2")
     assert elf.interpreter(program) == "/lib64/ld.so"
 
 
@@ -29,7 +29,7 @@ def test_the_loader_may_lie_at_any_path(program: Path, tmp_path: Path) -> None:
     for _ in range(2):
         elf.set_interpreter(program, loader)
         assert elf.interpreter(program) == str(loader)
-    assert elf.needed(program) == ("libc.so.6", "libdl.so.2")
+    assert elf.read_needed(program) == ("libc.so.6", "libdl.so.2")
     with pytest.raises(ValueError, match="is longer than 4095 bytes"):
         elf.set_interpreter(program, Path("/" + "a/" * 2100))
 
@@ -40,7 +40,7 @@ def test_libraries_are_looked_for_from_where_the_program_lies(program: Path) -> 
         elf.search_path_from_itself(program, RELATIVE)
     assert RELATIVE.encode() + b"\0" in program.read_bytes()
     assert b"somebody" not in program.read_bytes()
-    assert (program.stat().st_size, elf.needed(program)) == (before, ("libc.so.6", "libdl.so.2"))
+    assert (program.stat().st_size, elf.read_needed(program)) == (before, ("libc.so.6", "libdl.so.2"))
     with pytest.raises(ValueError, match="has no room for"):
         elf.search_path_from_itself(program, RELATIVE + "/further")
 
@@ -49,7 +49,7 @@ def test_libraries_are_looked_for_from_where_the_program_lies(program: Path) -> 
 def test_another_file_needs_nothing_and_is_not_changed(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(content)
-    assert (elf.needed(path), elf.interpreter(path)) == ((), None)
+    assert (elf.read_needed(path), elf.interpreter(path)) == ((), None)
     with pytest.raises(ValueError, match="names no folder of libraries"):
         elf.search_path_from_itself(path, RELATIVE)
     with pytest.raises(ValueError, match="is not a program that names a loader"):

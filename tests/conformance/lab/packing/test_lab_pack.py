@@ -53,7 +53,7 @@ def driver(machine: Layout, tmp_path_factory: pytest.TempPathFactory) -> Path:
         if (name := pending.pop()) not in linked:
             linked.add(name)
             (prefix / "lib" / name).symlink_to(machine.libraries / name)
-            pending += elf.needed(machine.libraries / name)
+            pending += elf.read_needed(machine.libraries / name)
     file = prefix / "share/vulkan/icd.d/other_icd.json"
     file.parent.mkdir(parents=True)
     content = {"library_path": "libvulkan_lvp.so", "api_version": "1.4.305"}
@@ -94,7 +94,9 @@ def test_a_worker_starts_in_an_unpacked_lab(
 
 
 def kept(layout: Layout, *, software_driver: bool = False) -> list[Path]:
-    return contents.kept(layout, [runtime_folder(layout, pins.runtime("1.24.4"))], software_driver=software_driver)
+    return contents.list_packed_files(
+        layout, [runtime_folder(layout, pins.runtime("1.24.4"))], software_driver=software_driver
+    )
 
 
 def test_what_programs_and_kept_libraries_need_is_kept(machine: Layout) -> None:
@@ -102,7 +104,7 @@ def test_what_programs_and_kept_libraries_need_is_kept(machine: Layout) -> None:
     names = {path.name for path in paths}
     for path in paths:
         if path.is_file():
-            assert set(elf.needed(path)) <= names, path
+            assert set(elf.read_needed(path)) <= names, path
     assert {"libX11.so.6", "libGLX.so.0", "libGLdispatch.so.0", "libvulkan.so.1", "d3d12.dll", "hostname.exe"} <= names
     assert names.isdisjoint({"libLLVM.so.19.1", "libvulkan_lvp.so", "lvp_icd.json", "mshtml.dll", "winex11.so"})
 

@@ -54,9 +54,9 @@ def listed(contents: Mapping[str, bytes]) -> Manifest:
         File(path, len(content), hashlib.sha256(content).hexdigest(), 1_700_000_000, path.endswith("64"))
         for path, content in sorted(contents.items())
     )
-    steps = [*manifest.made_from(), RUNTIME]
+    steps = [*manifest.digest_steps(), RUNTIME]
     return Manifest(
-        made_from=manifest.made_from(),
+        made_from=manifest.digest_steps(),
         stamps={name: Stamp("of the runtime", "made", {"wine_version": "10.0"}) for name in steps},
         user="packer",
         software_driver=False,
@@ -77,7 +77,7 @@ def write(path: Path, described: Manifest, contents: Mapping[str, bytes]) -> Pat
 
 
 def stored(described: Manifest, contents: Mapping[str, bytes]) -> dict[str, bytes]:
-    return {file.path: contents[file.path] for file in manifest.stored(described.files)}
+    return {file.path: contents[file.path] for file in manifest.list_stored_files(described.files)}
 
 
 @pytest.fixture

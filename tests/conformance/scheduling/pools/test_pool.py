@@ -42,7 +42,7 @@ def sizes_in_turn(sizing: PackSizing, cost: Cost, sessions: int, seed: int) -> l
     for _ in range(sessions):
         size = sizing.next(waiting=1000)
         chosen.append(size)
-        sizing.measured(size, cost(size) * (1 + 2 * noise.random() ** 2))
+        sizing.add_session(size, cost(size) * (1 + 2 * noise.random() ** 2))
     return chosen
 
 
@@ -97,8 +97,8 @@ def test_sessions_of_odd_sizes_change_nothing() -> None:
     """The last ones of a run, and what PACK_BYTES cut short."""
     sizing = PackSizing(128)
     for _ in range(100):
-        sizing.measured(31, 1e-9)
-        sizing.measured(5, 1e9)
+        sizing.add_session(31, 1e-9)
+        sizing.add_session(5, 1e9)
     assert sizing.best == START
 
 
@@ -207,7 +207,7 @@ class Simulation:
         if self._bound is not None and sum(job.prepared.case.operator == "Conv" for job in jobs) > self._bound:
             self.pool.split(jobs, "it took 5000 MiB", too_much=True)
             return
-        self.pool.sizing.measured(len(jobs), self._cost(len(jobs)))
+        self.pool.sizing.add_session(len(jobs), self._cost(len(jobs)))
         for job in jobs:
             job.finished(Outcome(CRASHED if crashed else DONE))
 

@@ -12,7 +12,7 @@ from epcheck.conformance.targets.target import Target
 def limits(target: Target, *sessions: tuple[float, float]) -> Limits:
     times = SessionTimes(target)
     for busy_s, idle_s in sessions:
-        times.measured(busy_s, idle_s, cases=1)
+        times.add_session(busy_s, idle_s, cases=1)
     return times.limits(cases=1)
 
 
@@ -46,21 +46,21 @@ def test_nothing_exceeds_the_target_s_deadline() -> None:
 def test_a_session_of_one_case_is_not_given_the_time_of_packs() -> None:
     times = SessionTimes(target())
     for _ in range(ENOUGH):
-        times.measured(9.0, 0.0, cases=128)
+        times.add_session(9.0, 0.0, cases=128)
         assert times.limits(cases=1).deadline_s == times.limits(cases=128).deadline_s
-        times.measured(0.01, 0.0, cases=1)
+        times.add_session(0.01, 0.0, cases=1)
     assert (times.limits(cases=1).deadline_s, times.limits(cases=128).deadline_s) == (10.0, 20.0)
-    times.measured(12.0, 0.0, cases=128)
+    times.add_session(12.0, 0.0, cases=128)
     assert (times.limits(cases=1).deadline_s, times.limits(cases=128).deadline_s) == (10.0, 24.0)
-    times.measured(7.0, 0.0, cases=1)
+    times.add_session(7.0, 0.0, cases=1)
     assert times.limits(cases=1) == Limits(1.0, 14.0, 4.0, 14.0)
 
 
 def test_what_is_measured_goes_into_the_profile() -> None:
     trace = Trace(begun=100.0)
     times = SessionTimes(target(), trace)
-    times.started(7, 100.0, 102.0)
-    times.ended(7, "first", 104.0, 1.5, 32)
+    times.trace_start(7, 100.0, 102.0)
+    times.trace_session(7, "first", 104.0, 1.5, 32)
     times.lost(7, "it hangs", 104.0, 107.0, 1)
     assert [(span.kind, span.name, span.begun, span.seconds, span.cases) for span in trace.spans] == [
         (STARTING, "starting", 100.0, 2.0, 0), (SESSION, "first", 102.5, 1.5, 32), (LOST, "it hangs", 104.0, 3.0, 1),

@@ -95,7 +95,7 @@ def test_cores_and_free_memory_bound_the_number(
 
 
 def test_measurements_belong_to_adapter_driver_and_cores_and_not_to_an_installation() -> None:
-    found = worker_count.described({**NVIDIA, "interpreter": "/usr/bin/python3"})
+    found = worker_count.describe_machine({**NVIDIA, "interpreter": "/usr/bin/python3"})
     assert found.pop("cores").isdecimal()
     assert found == NVIDIA
 

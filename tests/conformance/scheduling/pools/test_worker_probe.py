@@ -85,7 +85,7 @@ def test_a_session_that_fails_measures_nothing_and_is_not_remembered(tmp_path: P
     taken: list[Record] = []
     with closing(Cache(path)) as kept:
         run_plan(Plan(identities(3), (target,)), taken.append, cache=kept, say=pytest.fail)
-        assert run_history.worker_rates(kept, target, worker_count.described({})) == {}
+        assert run_history.worker_rates(kept, target, worker_count.describe_machine({})) == {}
     assert [record.status for record in taken] == [terms.PASS] * 3
 
 

@@ -139,10 +139,10 @@ def test_who_is_tried_before_the_suite_and_how_often() -> None:
     assert cpu.provider in (CPU, DML)
     workers = IdleWorkers()
     assert workers.needs_canary(cpu)
-    workers.started(cpu, {"onnxruntime": "1.0"})
+    workers.note_start(cpu, {"onnxruntime": "1.0"})
     assert not workers.needs_canary(cpu)
     assert workers.needs_canary(replace(cpu, options={"a": "b"}))
     other = replace(cpu, provider="Other")
-    workers.started(other, {"onnxruntime": "2.0"})
+    workers.note_start(other, {"onnxruntime": "2.0"})
     assert workers.needs_canary(other)
     assert workers.facts(replace(cpu, name="like it")) == {"onnxruntime": "1.0"}

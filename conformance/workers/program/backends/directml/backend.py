@@ -92,13 +92,13 @@ class DirectMLBackend:
 def value(tensor: dict[str, Any], buffer: bytes) -> Any:
     """The output that lies in a buffer, in the dtype and shape that the model gives it."""
     return (
-        viewed(tensor, np.frombuffer(buffer, NUMPY[tensor["data_type"]]))
+        view_elements(tensor, np.frombuffer(buffer, NUMPY[tensor["data_type"]]))
         .astype(tensor["dtype"])
         .reshape(tensor["shape"])
     )
 
 
-def viewed(tensor: dict[str, Any], buffer: Any) -> Any:
+def view_elements(tensor: dict[str, Any], buffer: Any) -> Any:
     """The elements of a tensor among those of its buffer."""
     buffer = buffer[: elements(tensor)]
     if tensor["strides"] is None or (tensor.get("as_stored") and elements(tensor) == math.prod(tensor["sizes"])):
@@ -109,7 +109,9 @@ def viewed(tensor: dict[str, Any], buffer: Any) -> Any:
 
 def compare(tensor: dict[str, Any], first: bytes, second: bytes, answer: dict[str, Any]) -> None:
     """Note an output that kept what was in its buffer before, or changed from one dispatch to the next."""
-    before, after = (viewed(tensor, np.frombuffer(b, NUMPY[tensor["data_type"]])).tobytes() for b in (first, second))
+    before, after = (
+        view_elements(tensor, np.frombuffer(b, NUMPY[tensor["data_type"]])).tobytes() for b in (first, second)
+    )
     if before != after:
         a, b = np.frombuffer(before, np.uint8), np.frombuffer(after, np.uint8)
         untouched = ((a == PATTERNS[0]) & (b == PATTERNS[1]))[a != b].all()

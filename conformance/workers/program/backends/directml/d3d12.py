@@ -182,7 +182,7 @@ class Device:
         kernel.CreateEventW.restype = ctypes.c_void_p
         self._event = Pointer(kernel.CreateEventW(None, 0, 0, None))
 
-    def removed(self) -> int:
+    def read_removed_reason(self) -> int:
         """The HRESULT that says why the device is gone, unsigned; 0 while it works."""
         return int(self.object.call(37, answer=ctypes.c_uint32))
 
@@ -224,7 +224,7 @@ class Device:
         if self._fence.call(8, answer=ctypes.c_uint64) < self._submitted:
             self._fence.expect("ID3D12Fence::SetEventOnCompletion", 9, value, self._event)
             self._wait(self._event, WAIT_S)
-        expect("ID3D12Device::GetDeviceRemovedReason", self.removed())
+        expect("ID3D12Device::GetDeviceRemovedReason", self.read_removed_reason())
 
     def _barrier(self, barrier: Barrier) -> None:
         self.list.call(26, ctypes.c_uint32(1), at(barrier))

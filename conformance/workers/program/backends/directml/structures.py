@@ -85,22 +85,22 @@ class Structures:
             total_size=total_bytes(tensor),
             alignment=tensor.get("alignment", 0),
         )
-        return Tagged(TENSOR_TYPE_BUFFER, self._kept(desc))
+        return Tagged(TENSOR_TYPE_BUFFER, self._keep(desc))
 
     def _operator(self, call: Mapping[str, Any]) -> Tagged:
         values = [self._member(kind, value) for kind, value in call["members"]]
         layout = type("Desc", (ctypes.Structure,), {"_fields_": [(f"m{i}", t) for i, (t, _) in enumerate(values)]})
-        return Tagged(call["type"], self._kept(layout(*[value for _, value in values])))
+        return Tagged(call["type"], self._keep(layout(*[value for _, value in values])))
 
     def _member(self, kind: str, value: Any) -> tuple[Any, Any]:
         """The type of a member and its value."""
         if kind in ("input", "output"):
             tensor = None if value is None else self._tensors[kind][value]
-            return ctypes.c_void_p, None if tensor is None else self._kept(tensor)
+            return ctypes.c_void_p, None if tensor is None else self._keep(tensor)
         if kind in ("inputs", "outputs"):
             return ctypes.c_void_p, self._structures([self._tensors[kind[:-1]][number] for number in value])
         if kind == "operator":
-            return ctypes.c_void_p, None if value is None else self._kept(self._operator(value))
+            return ctypes.c_void_p, None if value is None else self._keep(self._operator(value))
         if kind == "operators":
             return ctypes.c_void_p, self._structures([self._operator(nested) for nested in value or ()])
         if kind == "size_2d":
@@ -116,11 +116,11 @@ class Structures:
         if not values:
             return None
         number = float if kind is ctypes.c_float else int
-        return self._kept((kind * len(values))(*map(number, values)))
+        return self._keep((kind * len(values))(*map(number, values)))
 
     def _structures(self, values: Sequence[Any]) -> int | None:
-        return self._kept((Tagged * len(values))(*values)) if values else None
+        return self._keep((Tagged * len(values))(*values)) if values else None
 
-    def _kept(self, thing: Any) -> int:
+    def _keep(self, thing: Any) -> int:
         self._alive.append(thing)
         return ctypes.addressof(thing)
