@@ -168,5 +168,6 @@ class _Cover:
         a condition holds, and of those that show the symptom."""
         total, total_yes = float(self._all.sum()), float(self._yes.sum())
         inside, outside = entropy_bits(n, k), entropy_bits(total - n, total_yes - k)
-        rest = count_bits(n) + count_bits(total - n) + UNLIKE * UNKNOWN * np.maximum(total_yes - k, 0)
-        return HIDDEN * inside + MISSED * outside + rest, inside + outside + rest
+        counts = count_bits(n) + count_bits(total - n)
+        unlike = UNLIKE * UNKNOWN * np.maximum(total_yes - k, 0)
+        return HIDDEN * inside + MISSED * outside + counts + unlike, inside + outside + counts

@@ -143,7 +143,13 @@ class _Search:
                     explained.append(found)
                 elif found.condition is not None or not self._join(explained, operator, found.rows):
                     self._join_details(unexplained, found)
-        yield from explained
+        for found in explained:
+            message, *others = {_message(row) for row in found.rows}
+            if not others and (known := unexplained.get(message)):
+                known.rows += found.rows
+                known.nearest = None
+            else:
+                yield found
         yield from unexplained.values()
 
     def _join(self, explained: list[_Found], operator: str, rows: list[Row]) -> bool:
@@ -151,8 +157,7 @@ class _Search:
         this symptom have: its condition is then not quite the fault's."""
         own = [(sum(row.operator == operator for row in found.rows), found) for found in explained]
         count, found = max(own, key=lambda each: each[0], default=(0, None))
-        is_told = any(row.status in (REFUSED, UNPLACED) for row in rows)
-        if found is None or found.condition is None or is_told or len(rows) > JOINED * count:
+        if found is None or found.condition is None or any(map(_message, rows)) or len(rows) > JOINED * count:
             return False
         found.rows += rows
         found.condition = self._count(found.condition, found.rows, sorted({row.operator for row in found.rows}))
@@ -162,8 +167,7 @@ class _Search:
         """Sort cases of an operator that no condition explains by the details of their symptoms; known: detail -> its
         cause. A message is one cause whichever operator it is of; wrong values are the operator's own."""
         for row in found.rows:
-            is_told = row.status in (REFUSED, UNPLACED)
-            key = row.judged.symptom.detail if row.judged.symptom and is_told else row.operator
+            key = _message(row) or row.operator
             if key in known:
                 known[key].rows.append(row)
                 if row.operator != known[key].rows[0].operator:
@@ -287,6 +291,12 @@ class _Search:
         differences = table.count_differences(failing.number, [row.number for row in rows])
         keys = [(count, row.size, row.case_id) for count, row in zip(differences, rows, strict=True)]
         return min(keys)[-1] if keys else ""
+
+
+def _message(row: Row) -> str:
+    """The message of a refusal, by which it is one cause whichever operator it is of; empty of any other symptom."""
+    is_told = row.status in (REFUSED, UNPLACED)
+    return row.judged.symptom.detail if row.judged.symptom and is_told else ""
 
 
 def _traits(row: Row) -> Iterator[str]:
