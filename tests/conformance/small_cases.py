@@ -66,10 +66,14 @@ def records_of(cases: Sequence[Case], *candidates: Target, **further: Any) -> di
 
 def own_workers() -> list[psutil.Process]:
     """The workers that this process has started or had forked, zombies, guards and fork servers aside."""
-    started = [psutil.Process(find_guarded_worker(process.pid)) for process in _workers_of(psutil.Process())]
-    return [
-        worker for process in started for worker in (_workers_of(process) if _is_fork_server(process) else [process])
-    ]
+
+    def found() -> Iterator[psutil.Process]:
+        for process in _workers_of(psutil.Process()):
+            with contextlib.suppress(psutil.Error):  # it has ended since it was listed
+                worker = psutil.Process(find_guarded_worker(process.pid))
+                yield from _workers_of(worker) if _is_fork_server(worker) else [worker]
+
+    return list(found())
 
 
 def _workers_of(parent: psutil.Process) -> list[psutil.Process]:
