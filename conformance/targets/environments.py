@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import sysconfig
 from pathlib import Path
 
 import platformdirs
@@ -12,6 +13,9 @@ import platformdirs
 from epcheck.conformance.lab.packages import wheels
 from epcheck.conformance.start_process import run_process
 from epcheck.generators.error import EpcheckError
+
+NOT_IMPORTED = r"[/\\](_?tests?|testing|transformers|tools|quantization|f2py|distutils|typing|sympy|mpmath|google)[/\\]"
+"""Folders of packages, as a regular expression, that `import onnxruntime` reads nothing of: most of what there is."""
 
 
 class RuntimeInstallError(EpcheckError, RuntimeError):
@@ -55,9 +59,12 @@ def install_command(python: Path, *requirements: str) -> list[str]:
 
 
 def compile_imports(python: Path) -> None:
-    """Keep compiled what a worker imports, which is a tenth of what was installed: a jailed worker may not keep it.
-    Where the import fails the worker says why."""
-    run_process([str(python), "-I", "-c", "import onnxruntime"])
+    """Keep compiled what a worker imports: a jailed worker may not keep it. The compiler reads the modules and executes
+    none of them, nor what a package has for the start of the interpreter (`-S`). What cannot be compiled is not kept.
+    """
+    base = str(python.parents[1])
+    packages = sysconfig.get_path("purelib", vars={"base": base, "platbase": base})
+    run_process([str(python), "-I", "-S", "-m", "compileall", "-qq", "-x", NOT_IMPORTED, packages])
 
 
 def list_installed(package: str) -> tuple[str, ...]:
