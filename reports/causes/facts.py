@@ -92,7 +92,7 @@ _Part = tuple[tuple[Any, ...], Callable[[], Iterator[tuple[str, Fact]]]]
 def _parts(case: CaseFacts) -> Iterator[_Part]:
     """What the facts of a case are made of: all that a part depends on, and how it is made."""
     yield (case.dtype, case.since_version, case.domain, *case.types.items()), partial(_of_types, case)
-    inputs = tuple(value for value in case.values if value.where != "output")
+    inputs, _ = _split(case)
     shapes = tuple((v.name, v.where, v.shape, v.preview if "int" in v.dtype else None) for v in case.values)
     yield (case.operator, str(case.attributes), str(case.defaults), case.beside, shapes), partial(_of_node, case)
     axis = _axis({**(case.defaults or {}), **case.attributes}, len(inputs[0].shape)) if inputs else None
@@ -102,6 +102,12 @@ def _parts(case: CaseFacts) -> Iterator[_Part]:
         if names := _names(case, value):
             read = "" if value.data else value.preview
             yield (names, value.dtype, len(value.shape), value.data, read), partial(_of_data, names, value)
+
+
+def _split(case: CaseFacts) -> tuple[list[Value], list[Value]]:
+    """The inputs and the outputs."""
+    inputs = [value for value in case.values if value.where != "output"]
+    return inputs, [value for value in case.values if value.where == "output"]
 
 
 def _names(case: CaseFacts, value: Value) -> tuple[str, ...]:
@@ -128,8 +134,7 @@ def _of_types(case: CaseFacts) -> Iterator[tuple[str, Fact]]:
 
 def _of_node(case: CaseFacts) -> Iterator[tuple[str, Fact]]:
     """Attributes, parameters, shapes, bindings, and what stands around the node."""
-    inputs = [value for value in case.values if value.where != "output"]
-    outputs = [value for value in case.values if value.where == "output"]
+    inputs, outputs = _split(case)
     parameters: dict[str, Any] = {**(case.defaults or {}), **case.attributes}
     yield from ((f"{name} is absent", name not in case.attributes) for name in parameters)
     yield ALONE, not case.beside
@@ -296,9 +301,8 @@ def _of_words(name: str, value: Value, words: set[str]) -> Iterator[tuple[str, F
             if len(value.shape) - 1 in axes:
                 yield f"{name} has {phrase} along its last axis", True
     for begin, which in (("2^", "largest"), ("least 2^", "smallest")):
-        power = next((word.removeprefix(begin) for word in words if word.startswith(begin)), "")
-        if _POWER.fullmatch(power):
-            yield f"{which} power of two in {name}", int(power)
+        if (power := _read_power(words, begin)) is not None:
+            yield f"{which} power of two in {name}", power
 
 
 def _words(value: Value) -> set[str]:
@@ -352,8 +356,7 @@ def _of_all_data(case: CaseFacts, axis: int | None) -> Iterator[tuple[str, Fact]
             yield f"{ANY} contains {phrase}", True
     if words & {"inf", "-inf"}:
         yield f"{ANY} contains an infinity", True
-    inputs = [value for value in case.values if value.where != "output"]
-    outputs = [value for value in case.values if value.where == "output"]
+    inputs, outputs = _split(case)
     if len(inputs) > 1:
         yield "the first two inputs have one dtype", inputs[0].dtype == inputs[1].dtype
     if inputs and outputs and _exceeds(_words(inputs[0]), outputs[0].dtype):
@@ -370,14 +373,15 @@ def _of_all_data(case: CaseFacts, axis: int | None) -> Iterator[tuple[str, Fact]
 
 def _exceeds(words: set[str], dtype: str) -> bool:
     """Whether elements of which the record says these words are beyond the range of a dtype."""
-    power = _largest_power(words)
+    power = _read_power(words, "2^")
     is_beyond = power is not None and dtype in POWERS and power >= POWERS[dtype]
     return is_beyond or ("negative" in words and dtype.startswith("uint"))
 
 
-def _largest_power(words: set[str]) -> int | None:
-    found = next((word.removeprefix("2^") for word in words if word.startswith("2^")), "")
-    return int(found) if _POWER.fullmatch(found) else None
+def _read_power(words: set[str], begin: str) -> int | None:
+    """The number of the word that begins so; None where there is none, or no number that a record may hold."""
+    text = next((word.removeprefix(begin) for word in words if word.startswith(begin)), "")
+    return int(text) if _POWER.fullmatch(text) else None
 
 
 def _of_broadcast(inputs: Sequence[Value], outputs: Sequence[Value]) -> Iterator[tuple[str, Fact]]:
