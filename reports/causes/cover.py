@@ -26,7 +26,7 @@ a condition whose cases have no trait in common."""
 LENIENT = 0.4
 """What hidden exceptions count where conditions are proposed, beside proposals that count them once."""
 PAIRED = 300
-"""Conditions of which every pair is tried as the first two."""
+"""Conditions of which every pair is tried at once."""
 STEPS, LEAST = 24, 0.01
 """Changes at most, and the bits that each has to save."""
 
@@ -35,8 +35,8 @@ Places = tuple[int, ...]
 
 
 def cover(cases: Cases, showing: Mask, right: Mask, traits: Mask) -> list[Places]:
-    """The conditions, the first found first; each failing case belongs to the first that holds for it. None where
-    none saves bits. traits: a row for each trait of symptoms, and in it which of the failing cases have it."""
+    """The conditions, in the order in which they were found; none where none saves bits. traits: a row for
+    each trait of symptoms, and in it which of the failing cases have it."""
     search = _Cover(cases, showing, right, traits)
     return list(search.find()) if cases.terms and right.any() else []
 
@@ -71,22 +71,20 @@ class _Cover:
                 self._propose(left)
                 self._prepare()
                 rest = left
-            found = min(self._options(best), key=lambda choice: choice.bits)
+            found = min(self._options(best), key=lambda choice: choice.bits, default=best)
             if found.bits >= best.bits - LEAST:
                 break
             best = found
         return best.chosen
 
     def _options(self, best: _Choice) -> Iterator[_Choice]:
-        """One condition more, one replaced by one or two others, one dropped."""
-        yield self._extend(best.chosen, best.plain - MARGIN)
-        if not best.chosen:
-            yield self._extend_by_two(best.chosen, best.plain - 2 * MARGIN)
+        """One condition more, or two to begin with; one replaced by one or two others; one dropped."""
+        last = best.plain - MARGIN
+        yield from self._extend(best.chosen, last, -np.inf if best.chosen else last - MARGIN)
         for place in range(len(best.chosen)):
             kept = best.chosen[:place] + best.chosen[place + 1 :]
             yield self._measure(kept)
-            yield self._extend(kept, np.inf)
-            yield self._extend_by_two(kept, best.plain - MARGIN)
+            yield from self._extend(kept, np.inf, last)
 
     def _propose(self, showing: Mask) -> None:
         for hidden in (1.0, LENIENT):
@@ -111,59 +109,45 @@ class _Cover:
 
     def _measure(self, chosen: tuple[Places, ...]) -> _Choice:
         held = self._hold(chosen)
-        bits, plain = self._except(float(self._all[held].sum()), float(self._yes[held].sum()))
-        costs = self._tell(chosen)
-        return _Choice(float(bits) + costs, float(plain) + costs, chosen)
+        bits, plain = self._count_exceptions(self._all[held].sum(), self._yes[held].sum())
+        costs = self._count_costs(chosen)
+        return _Choice(float(bits + costs), float(plain + costs), chosen)
 
-    def _extend(self, kept: tuple[Places, ...], limit: float) -> _Choice:
-        """The conditions and the best one more, whose plain bits are below a limit."""
-        if not self._conditions:
-            return _Choice(np.inf, np.inf, kept)
-        held = self._hold(kept)
-        new = self._masks * ~held
-        bits, plain = self._except(new @ self._all + self._all[held].sum(), new @ self._yes + self._yes[held].sum())
-        costs = self._tell(kept) + self._costs + self._compare(new)
-        place = int(np.argmin(np.where(plain + costs < limit, bits + costs, np.inf)))
-        allowed = plain[place] + costs[place] < limit
-        return _Choice(
-            float(bits[place] + costs[place]) if allowed else np.inf,
-            float(plain[place] + costs[place]),
-            (*kept, self._conditions[place]),
-        )
-
-    def _extend_by_two(self, kept: tuple[Places, ...], limit: float) -> _Choice:
-        """The conditions and the best two more: of two faults that fail alike, none explains much alone."""
-        if len(self._conditions) < 2:
-            return _Choice(np.inf, np.inf, kept)
+    def _extend(self, kept: tuple[Places, ...], limit: float, limit_of_two: float) -> Iterator[_Choice]:
+        """The conditions with the best one more, and with the best two more, as far as the plain bits are below a limit
+        for each: of two faults that fail alike, none explains much alone."""
         held = self._hold(kept)
         taken, showing = self._all[held].sum(), self._yes[held].sum()
-        new = self._masks * ~held
-        n, k, costs = new @ self._all, new @ self._yes, self._costs + self._compare(new)
-        few = np.argsort(self._except(n + taken, k + showing)[1] + costs, kind="stable")[:PAIRED]
+        new, before = self._masks * ~held, self._count_costs(kept)
+        n, k, costs = new @ self._all, new @ self._yes, self._costs + self._count_unlike(new)
+        bits, plain = self._count_exceptions(n + taken, k + showing)
+        yield from _choose(bits + costs + before, plain + costs + before, limit, kept, self._conditions)
+        if limit_of_two == -np.inf:
+            return
+        few = np.argsort(plain + costs, kind="stable")[:PAIRED]
         new, n, k, costs = new[few], n[few], k[few], costs[few]
-        bits, plain = self._except(
+        bits, plain = self._count_exceptions(
             n[:, None] + n - (new * self._all) @ new.T + taken, k[:, None] + k - (new * self._yes) @ new.T + showing
         )
-        both = self._tell(kept) + costs[:, None] + costs
-        bits = np.where(plain + both < limit, bits + both, np.inf)
-        first, second = divmod(int(np.argmin(bits)), len(few))
-        chosen = (*kept, self._conditions[few[first]], self._conditions[few[second]])
-        return _Choice(float(bits[first, second]), float((plain + both)[first, second]), chosen)
+        both = costs[:, None] + costs + before
+        yield from _choose(bits + both, plain + both, limit_of_two, kept, [self._conditions[place] for place in few])
 
-    def _tell(self, chosen: tuple[Places, ...]) -> float:
+    def _count_costs(self, chosen: tuple[Places, ...]) -> float:
         """The bits of the terms, and of failing cases that are unlike the others of their condition."""
         bits, before = 0.0, np.zeros(len(self._showing), bool)
         for terms in chosen:
             mask = self._cases.mask(terms)
-            bits += self._cases.count_bits(terms) + float(self._compare((mask & ~before)[None].astype(np.float32))[0])
+            bits += self._cases.count_bits(terms) + float(
+                self._count_unlike((mask & ~before)[None].astype(np.float32))[0]
+            )
             before |= mask
         return bits
 
-    def _compare(self, masks: Any) -> Any:
+    def _count_unlike(self, masks: Any) -> Any:
         """For each mask the bits of the failing cases that lack the trait which most of them have."""
         return UNLIKE * np.min([UNKNOWN * (masks @ self._yes), *(masks @ lacks for lacks in self._lacks)], axis=0)
 
-    def _except(self, n: Any, k: Any) -> tuple[Any, Any]:
+    def _count_exceptions(self, n: Any, k: Any) -> tuple[Any, Any]:
         """The bits of the exceptions, as they count and with each counted once. n, k: the weight of the cases for which
         a condition holds, and of those that show the symptom."""
         total, total_yes = float(self._all.sum()), float(self._yes.sum())
@@ -171,3 +155,15 @@ class _Cover:
         counts = count_bits(n) + count_bits(total - n)
         unlike = UNLIKE * UNKNOWN * np.maximum(total_yes - k, 0)
         return HIDDEN * inside + MISSED * outside + counts + unlike, inside + outside + counts
+
+
+def _choose(
+    bits: Any, plain: Any, limit: float, kept: tuple[Places, ...], conditions: Sequence[Places]
+) -> Iterator[_Choice]:
+    """The choice with the fewest bits whose plain bits are below the limit, if there is one. bits, plain: of each
+    condition, or of each pair of them, beside those that are kept."""
+    allowed = np.where(plain < limit, bits, np.inf)
+    if not allowed.size or not np.isfinite(best := float(allowed.min())):
+        return
+    place = np.unravel_index(int(allowed.argmin()), allowed.shape)
+    yield _Choice(best, float(plain[place]), (*kept, *(conditions[int(each)] for each in place)))
