@@ -216,14 +216,17 @@ def ended(operator: str, shape: tuple[int, ...], message: str, *, is_wrong: bool
     return changed(right, candidate=crash, status="crash", reading="failure", blame="candidate")
 
 
-def test_operators_that_share_condition_and_symptom_are_one_cause() -> None:
+def empty_ends(ends: dict[str, str]) -> list[Record]:
+    """Cases of operators whose process ends where a size is 0. ends: operator -> how it ends."""
     shapes = [(a, b) for a in (0, 1, 2, 3, 5) for b in (0, 2, 3, 4)]
-    ends = {"Relu": "exit code 139", "Gather": "killed by signal 11"}
-    records = [
+    return [
         ended(name, shape, f"the worker process ended: {text}", is_wrong=0 in shape)
         for name, text in ends.items() for shape in shapes
     ]  # fmt: skip
-    (cause,) = causes(*records)
+
+
+def test_operators_that_share_condition_and_symptom_are_one_cause() -> None:
+    (cause,) = causes(*empty_ends({"Relu": "exit code 139", "Gather": "killed by signal 11"}))
     assert cause.condition == "a size of any input = 0"
     assert cause.text == "the process ends (SIGSEGV)"
     assert (sorted(cause.operators), cause.cases) == (["Gather", "Relu"], 16)
@@ -281,13 +284,8 @@ def test_two_faults_that_fail_alike_are_two_causes_where_neither_holds_for_most_
 
 
 def test_operators_whose_wrong_elements_contradict_each_other_have_causes_of_their_own() -> None:
-    shapes = [(a, b) for a in (0, 1, 2, 3, 5) for b in (0, 2, 3, 4)]
     ends = {"Relu": "exit code 139", "Gather": "exit code 134"}
-    records = [
-        ended(name, shape, f"the worker process ended: {text}", is_wrong=0 in shape)
-        for name, text in ends.items() for shape in shapes
-    ]  # fmt: skip
-    assert {(cause.operators, cause.condition) for cause in causes(*records)} == {
+    assert {(cause.operators, cause.condition) for cause in causes(*empty_ends(ends))} == {
         (("Relu",), "a size of any input = 0"), (("Gather",), "a size of any input = 0"),
     }  # fmt: skip
 
