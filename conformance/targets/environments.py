@@ -64,7 +64,7 @@ def compile_imports(python: Path) -> None:
     """
     base = str(python.parents[1])
     packages = sysconfig.get_path("purelib", vars={"base": base, "platbase": base})
-    run_process([str(python), "-I", "-S", "-m", "compileall", "-qq", "-x", NOT_IMPORTED, packages])
+    run_process([str(python), "-S", "-I", "-m", "compileall", "-qq", "-x", NOT_IMPORTED, packages])
 
 
 def list_installed(package: str) -> tuple[str, ...]:
