@@ -20,11 +20,14 @@ class Ulp:
     floor: absolute difference that is always accepted (results near zero by cancellation): one for all elements, or
     float64 of the output's shape.
     citations: where the bound comes from; a bound without a source is not a bound.
+    is_one_rounding: the result is one operation of IEEE 754-2019, 5.4, which gives the exact result rounded to the
+    nearest, ties to even: a target that keeps to IEEE 754 gives `Output.value` itself.
     """
 
     bound: float
     citations: Citations
     floor: float | Array = 0.0
+    is_one_rounding: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,10 @@
-"""What a target's own precision changes in a bound: one that computes float32 in less, and one that is no GPU.
+"""What a target's own precision changes in a bound: one that computes float32 in less, one that is no GPU, and one that
+keeps to IEEE 754.
 
 The bounds of the suite (`generators/bounds`) hold for every target, so they allow what shaders are allowed: elementary
 functions by the tables of Vulkan, Direct3D and WebNN, and denormal results that are zero. A target on a CPU has OpenCL
-C's bound alone, and keeps denormals. A target that computes float32 in float16, bfloat16 or TF32, by an option or
+C's bound alone, and keeps denormals. One that keeps to IEEE 754 gives the correctly rounded result of a sum, a product,
+a quotient, a square root and a cast. A target that computes float32 in float16, bfloat16 or TF32, by an option or
 because its device does, is held to ULP of that format, where it says so and names the source.
 """
 
@@ -55,12 +57,22 @@ class Precision:
         return f"{self.format} ({self.source})"
 
 
-def apply_precision(truth: Truth, precision: Precision | None, on_cpu: bool) -> Truth:
-    """The truth with the bounds that hold for a target. on_cpu: it computes on a CPU."""
-    if not isinstance(truth, Outputs) or (precision is None and not on_cpu):
+def apply_precision(truth: Truth, precision: Precision | None, on_cpu: bool, is_ieee: bool = False) -> Truth:
+    """The truth with the bounds that hold for a target. on_cpu: it computes on a CPU. is_ieee: it keeps to IEEE 754."""
+    if not isinstance(truth, Outputs) or (precision is None and not on_cpu and not is_ieee):
         return truth
-    outputs = map(without_shaders, truth.outputs)  # allowances of float32's shaders, so many times as large, allow all
+    outputs = truth.outputs
+    if precision is None and is_ieee:
+        outputs = tuple(map(_round_correctly, outputs))
+    if precision is not None or on_cpu:  # shaders' allowances of float32, so many times as large, allow all
+        outputs = tuple(map(without_shaders, outputs))
     return replace(truth, outputs=tuple(_widen_bound(each, precision) if precision else each for each in outputs))
+
+
+def _round_correctly(output: Output) -> Output:
+    """The output, exact where it is one operation of IEEE 754."""
+    is_one = isinstance(output.bound, Ulp) and output.bound.is_one_rounding
+    return replace(output, bound=Exact(), exact=None) if is_one else output
 
 
 def without_shaders(output: Output) -> Output:

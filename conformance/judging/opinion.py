@@ -16,7 +16,7 @@ from epcheck.conformance.records.outcome import CRASHED, DONE, FAILED, TIMED_OUT
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers.session_result import FEED
 from epcheck.generators import schema
-from epcheck.generators.truth import Refusal
+from epcheck.generators.truth import Refusal, Truth
 
 UNPLACED = re.compile(
     r"fallback to CPU EP has been explicitly disabled"
@@ -92,8 +92,12 @@ def _accuracy(prepared: PreparedCase, outcome: Outcome) -> Accuracy | None:
 
 def _find_excused(prepared: PreparedCase, target: Target, outcome: Outcome, accuracy: Accuracy) -> tuple[Excused, ...]:
     """What of right outputs only published floors accept, of the floors that hold for the target."""
-    truth = precision.apply_precision(prepared.truth, target.float32_precision, target.on_cpu)
+    truth = _apply_precision(prepared, target)
     return () if isinstance(truth, Refusal) else find_excused(truth, outcome.outputs, accuracy)
+
+
+def _apply_precision(prepared: PreparedCase, target: Target) -> Truth:
+    return precision.apply_precision(prepared.truth, target.float32_precision, target.on_cpu, target.is_ieee)
 
 
 def _status(
@@ -118,7 +122,7 @@ def _status(
     truth = prepared.truth
     if isinstance(truth, Refusal):
         return terms.MISMATCH, f"accepted what must be refused: {truth.reason}", ()
-    truth = precision.apply_precision(truth, target.float32_precision, target.on_cpu)
+    truth = _apply_precision(prepared, target)
     assert not isinstance(truth, Refusal)
     if wrong := compare.differences(truth, outcome.outputs, accuracy):
         return terms.MISMATCH, "; ".join(f"{d.output}: {d.reason}" for d in wrong), wrong

@@ -46,6 +46,9 @@ MEASURED = -1
 ON_CPU = (CPU, "XnnpackExecutionProvider", "DnnlExecutionProvider")
 """Providers that compute on a CPU, whatever their options."""
 
+IEEE = (CPU, "CUDAExecutionProvider")
+"""Providers whose single operations keep to IEEE 754."""
+
 NO_CLAIMS = Claims("", {})
 """In place of a claim table: none is used, the one that epcheck ships neither."""
 
@@ -120,6 +123,12 @@ class Target:
     def on_cpu(self) -> bool:
         """Whether its provider computes on a CPU."""
         return self.provider in ON_CPU or self.options.get("device_type", "").upper().startswith("CPU")
+
+    @property
+    def is_ieee(self) -> bool:
+        """Whether its provider computes sums, products, quotients, square roots and casts as IEEE 754 defines them:
+        CUDA C++ Programming Guide, "Floating-Point Standard"; C11, annex F."""
+        return self.provider in IEEE
 
     @property
     def makes_sessions(self) -> bool:

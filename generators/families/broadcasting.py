@@ -7,7 +7,7 @@ values, how far off a result may be, and the DirectML description.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product, takewhile
 from typing import Any
@@ -123,6 +123,11 @@ class Rule:
 def bound_ulps(ulps: float, citation: Citation) -> BoundOf:
     """The same bound in ULP for every floating dtype."""
     return lambda dtype, _values: bounds.ulp(ulps, (citation,), dtype)
+
+
+def bound_one_rounding(dtype: np.dtype[Any], _values: tuple[Array, ...]) -> Bound:
+    """1 ULP; the truth itself of a target that keeps to IEEE 754."""
+    return replace(bounds.ulp(1.0, (bounds.WEBNN,), dtype), is_one_rounding=True)
 
 
 def operator(rule: Rule) -> Operator[ElementwiseSample]:

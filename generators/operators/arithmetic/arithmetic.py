@@ -38,6 +38,7 @@ from epcheck.generators.families.broadcasting import (
     Shape,
     binary,
     bound_addition,
+    bound_one_rounding,
     bound_ulps,
     broadcasts,
     call_plain,
@@ -252,11 +253,9 @@ def _quotient(a: Array, b: Array) -> Array:
 
 
 def _division_bound(dtype: np.dtype[Any], _values: Draws) -> Bound:
-    """WebNN has no float64; OpenCL divides it correctly rounded."""
-    return bounds.ulp(2.0, (bounds.WEBNN,), dtype) if dtype.itemsize < 8 else bounds.ulp(0.5, (bounds.OPENCL,), dtype)
-
-
-SINGLE_ROUNDING = bound_ulps(1.0, bounds.WEBNN)
+    """WebNN has no float64; OpenCL divides it correctly rounded, and IEEE 754 any dtype."""
+    bound = bounds.ulp(2.0, (bounds.WEBNN,), dtype) if dtype.itemsize < 8 else bounds.ulp(0.5, (bounds.OPENCL,), dtype)
+    return replace(bound, is_one_rounding=True)
 
 
 def _unary_samples(*further: ElementwiseSample) -> tuple[ElementwiseSample, ...]:
@@ -340,7 +339,7 @@ SUMMABLE = (*_binary_samples(), *_integer_samples())
 
 RULES = (
     _binary_rule(
-        "Add", dml.ElementWiseAdd, np.add, SUMMABLE, draw=_halves, bound=SINGLE_ROUNDING, zeros=signs(zero_signs.SUM)
+        "Add", dml.ElementWiseAdd, np.add, SUMMABLE, draw=_halves, bound=bound_one_rounding, zeros=signs(zero_signs.SUM)
     ),
     _binary_rule(
         "Sub",
@@ -348,7 +347,7 @@ RULES = (
         np.subtract,
         SUMMABLE,
         draw=_larger_first,
-        bound=SINGLE_ROUNDING,
+        bound=bound_one_rounding,
         zeros=signs(zero_signs.SUM),
     ),
     _binary_rule(
@@ -357,7 +356,7 @@ RULES = (
         np.multiply,
         SUMMABLE,
         draw=_roots,
-        bound=SINGLE_ROUNDING,
+        bound=bound_one_rounding,
         zeros=signs(zero_signs.PRODUCT),
     ),
     _binary_rule(

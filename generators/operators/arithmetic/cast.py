@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -274,12 +274,13 @@ def truth(node: Node) -> Truth:
 def _round_floating(name: str, values: Array, exact: Array, target: np.dtype[Any]) -> Output:
     """Exact where the target holds every value of the source, otherwise rounded in either direction.
 
-    The page names no rounding; Direct3D rounds toward zero, IEEE 754 to the nearest.
+    The page names no rounding; Direct3D rounds toward zero, IEEE 754 to the nearest, which a target that keeps to it
+    has to do.
     """
     if _holds_all(target, values.dtype):
         return Output(name, values.astype(target), Exact())
     with np.errstate(all="ignore"):
-        bound = bounds.ulp(1.0, (bounds.WEBNN,), target)
+        bound = replace(bounds.ulp(1.0, (bounds.WEBNN,), target), is_one_rounding=True)
         return Output(name, values.astype(target), bound, exact.astype(np.float64))
 
 

@@ -10,7 +10,7 @@ How the DML EP lowers them: DmlOperatorElementWise.cpp and DmlOperatorActivation
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -398,7 +398,8 @@ def truth(function: Function, node: Node) -> Truth:
 def _bound(function: Function, x: Array, y: Array, dtype: np.dtype[Any]) -> Ulp:
     if function.accuracy is None:
         return Ulp(0, (IEEE_EXACT,))
-    return elementary.bound_of(function.accuracy, x, y, dtype)
+    bound = elementary.bound_of(function.accuracy, x, y, dtype)
+    return replace(bound, is_one_rounding=function.accuracy == "sqrt")
 
 
 def lower(function: Function, node: Node) -> Lowering | None:

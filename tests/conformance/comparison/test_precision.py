@@ -13,8 +13,11 @@ from epcheck.conformance.comparison.precision import Precision
 from epcheck.conformance.targets.config import load_config
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import CPU, DML, Target, TargetError
+from epcheck.generators import suite
 from epcheck.generators.bounds import bounds, elementary
 from epcheck.generators.citation import statement
+from epcheck.generators.node import Node, Operand
+from epcheck.generators.operators.arithmetic.cast import truth as cast_truth
 from epcheck.generators.truth import Exact, Output, Outputs, Refusal, Truth, Undefined
 
 HALF = Precision("float16", "https://example.test/")
@@ -121,11 +124,47 @@ def test_other_dtypes_and_refusals_stay_as_they_are() -> None:
     assert precision.apply_precision(refusal, HALF, True) is refusal
 
 
+def test_a_target_that_keeps_to_ieee_754_rounds_a_cast_to_the_nearest() -> None:
+    """1 + 3/4 of an ULP of float16 is nearest to 1 + 1 ULP; toward zero it is 1, which Direct3D allows."""
+    node = Node(
+        "Cast", "", 13, (Operand("input", np.array([1 + 0.75 * 2.0**-10], np.float32)),), ("output",), {"to": 10}
+    )
+    cast = cast_truth(node)
+    assert isinstance(cast, Outputs)
+    answers = {True: np.array([1 + 2.0**-10], np.float16), False: np.array([1], np.float16)}
+    for is_ieee, accepts_zero in ((False, True), (True, False)):
+        judged = precision.apply_precision(cast, None, False, is_ieee)
+        assert isinstance(judged, Outputs)
+        assert not compare.differences(judged, {"output": answers[True]})
+        assert bool(compare.differences(judged, {"output": answers[False]})) != accepts_zero
+
+
+@pytest.mark.parametrize(
+    ("case_id", "is_one_rounding"),
+    [
+        ("Add-14/float32/same_shape[runtime]", True),
+        ("Div-14/float16/same_shape[runtime]", True),
+        ("Sqrt-13/float32/squares[runtime]", True),
+        ("Pow-15/float32/same_shape[runtime]", False),
+    ],
+)
+def test_single_operations_of_ieee_754_are_known(case_id: str, is_one_rounding: bool) -> None:
+    judged = precision.apply_precision(suite.case_by_id(case_id).build().truth, None, False, is_ieee=True)
+    assert isinstance(judged, Outputs)
+    assert isinstance(judged.outputs[0].bound, Exact) == is_one_rounding
+
+
 def test_which_targets_compute_on_a_cpu() -> None:
     assert Target("cpu", (), (), provider=CPU).on_cpu
     assert Target("ov", (), (), provider="OpenVINOExecutionProvider", options={"device_type": "CPU_FP32"}).on_cpu
     assert not Target("ov", (), (), provider="OpenVINOExecutionProvider", options={"device_type": "GPU"}).on_cpu
     assert not Target("dml", (), (), provider=DML).on_cpu
+
+
+def test_which_targets_keep_to_ieee_754() -> None:
+    assert Target("cpu", (), (), provider=CPU).is_ieee
+    assert Target("cuda", (), (), provider="CUDAExecutionProvider").is_ieee
+    assert not Target("dml", (), (), provider=DML).is_ieee
 
 
 def test_epcheck_toml_states_a_precision(tmp_path: Path) -> None:
