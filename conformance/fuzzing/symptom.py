@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from epcheck.conformance.records import terms
+from epcheck.conformance.records.case_condition import holds
+from epcheck.conformance.records.facts import describe_case
 from epcheck.conformance.records.opinion import Difference
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.targets.expectation import Expectation, may_match
@@ -74,16 +76,19 @@ def _number(text: str) -> float:
 
 
 def resembling(record: Record, expectations: Iterable[Expectation]) -> Expectation | None:
-    """A recorded deviation of the same operator with the same status: the fault is probably it. Where values are wrong,
-    one of the same version and dtypes.
-
-    An expectation names cases, not what they have in common, so this is a hint, never a verdict.
+    """A recorded deviation of the same operator with the same status: the fault is probably it. One that states no
+    condition names cases, not what they have in common, so this is a hint, never a verdict; where values are wrong, it
+    has to be of the same version and dtypes. One that states a condition has to hold.
     """
-    case_id = record.case_id
+    case_id, facts = record.case_id, describe_case(record.case)
     start, head = case_id.rpartition("/")[0] + "/", f"{case_id.partition('/')[0].rpartition('-')[0]}-"
     of_values = any(difference.first for difference in record.candidate.differences)
     for entry in expectations:
         if entry.status == record.status and may_match(entry, head):
+            if entry.where:
+                if matches(case_id, entry.case) and holds(entry.where, facts):
+                    return entry
+                continue
             parts = entry.case.split("/")
             if len(parts) > 2 and (not of_values or matches(start, "/".join(parts[:-1]) + "/*")):
                 return entry

@@ -19,6 +19,7 @@ def _entry(expectation: Expectation) -> str:
     lines += [f"link = {_text(expectation.link)}"] if expectation.link else []
     lines += [f"bound = {float(expectation.bound)!r}"] if expectation.bound is not None else []
     lines += [f"when = {expectation.when.as_toml()}"] if expectation.when else []
+    lines += [f"where = {_text(expectation.where_text)}"] if expectation.where else []
     return "\n".join([*lines, ""])
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
+from epcheck.conformance.records.case_condition import parse_condition
 from epcheck.conformance.records.terms import STATUSES
 from epcheck.conformance.targets import condition
 from epcheck.conformance.targets.condition import ANYWHERE, Condition, ConditionError
@@ -165,6 +166,7 @@ def _exclusion(expectation: Expectation) -> dict[str, Any]:
         "case": expectation.case, "status": expectation.status, "reason": expectation.reason,
         "link": expectation.link, "bound": expectation.bound,
         "when": {name: list(patterns) for name, patterns in expectation.when.patterns},
+        "where": expectation.where_text,
     }  # fmt: skip
     return {name: value for name, value in fields.items() if value not in ("", None, {})}
 
@@ -178,6 +180,7 @@ def _expectation(number: int, fields: Mapping[str, Any]) -> Expectation:
     return Expectation(
         _text(fields["case"]), fields["status"], _text(fields["reason"]), _text(fields.get("link", "")),
         None if bound is None else float(bound), _read_condition(number, fields),
+        parse_condition(_text(fields["where"])) if "where" in fields else (),
     )  # fmt: skip
 
 

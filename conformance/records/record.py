@@ -21,14 +21,15 @@ from epcheck.conformance.records.terms import PASS
 
 @dataclass(frozen=True)
 class Expected:
-    """The expectation that matched: where it stands, and why the deviation is tolerated for now. when: on which
-    machines it applies, in words; empty for all."""
+    """The expectation that matched: its glob, and why the deviation is tolerated for now. when: on which machines it
+    applies, in words; empty for all. where: the condition for which of its cases it is; empty for all."""
 
     case: str
     status: str
     reason: str
     link: str = ""
     when: str = ""
+    where: str = ""
 
 
 @dataclass(frozen=True)

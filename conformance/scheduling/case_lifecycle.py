@@ -213,7 +213,7 @@ class CaseLifecycle:
             if name in remembered:
                 states[name] = self._settled[name] = remembered[name]
                 continue
-            self._expected[name] = expected = target.find_expectations(prepared.case.id)
+            self._expected[name] = expected = target.find_expectations(prepared.facts)
             predicted = claim.predicted_status(prepared, target, variants.ordinary(expected))
             if predicted in ENDS_WORKER:
                 states[name] = _QUARANTINED

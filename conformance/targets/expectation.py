@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
+from epcheck.conformance.records.case_condition import Term, format_condition
 from epcheck.conformance.records.opinion import Opinion
 from epcheck.conformance.records.record import Expected
 from epcheck.conformance.records.terms import MISMATCH
@@ -26,8 +27,9 @@ class ExpectationError(EpcheckError, ValueError):
 
 @dataclass(frozen=True)
 class Expectation:
-    """case: glob. status: what is expected. bound: the largest ULP error that is covered; None covers any. when: the
-    condition under which it applies."""
+    """case: glob. where: terms about the facts of a case, which hold for those that are meant; none for all. status:
+    what is expected. bound: the largest ULP error that is covered; None covers any. when: the condition under which it
+    applies."""
 
     case: str
     status: str
@@ -35,10 +37,17 @@ class Expectation:
     link: str = ""
     bound: float | None = None
     when: Condition = ANYWHERE
+    where: tuple[Term, ...] = ()
 
     def __str__(self) -> str:
-        """The glob, and on which machines it applies."""
-        return f"{self.case}, where {self.when}" if self.when else self.case
+        """The glob, which of its cases are meant, and on which machines it applies."""
+        meant = f"{self.case} ({self.where_text})" if self.where else self.case
+        return f"{meant}, where {self.when}" if self.when else meant
+
+    @property
+    def where_text(self) -> str:
+        """The terms in words; empty for all cases of the glob."""
+        return format_condition(self.where) if self.where else ""
 
     def covers(self, opinion: Opinion) -> bool:
         """Whether the opinion is the expected deviation: the status, and a mismatch within the bound.
@@ -54,7 +63,7 @@ class Expectation:
 
     def as_expected(self) -> Expected:
         """What a record keeps of it."""
-        return Expected(self.case, self.status, self.reason, self.link, str(self.when))
+        return Expected(self.case, self.status, self.reason, self.link, str(self.when), self.where_text)
 
 
 def head(case_id: str) -> str:

@@ -8,6 +8,8 @@
     status = "mismatch"               # the status that is expected, one of terms.STATUSES, or a list of them
     reason = "NaN loses its place ..." # why: mandatory
     link = "..."                      # where it is discussed: optional
+    where = "any input contains NaN"  # a condition that a cause states: the entry is for cases of the glob where it
+                                      # holds, whatever made them; optional
     bound = 2.0                       # ULP: a mismatch beyond it is not covered; optional
     when = { vendor = "0x10de" }      # on which machines it applies, see `condition`; optional
 
@@ -27,6 +29,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
+from epcheck.conformance.records.case_condition import parse_condition
 from epcheck.conformance.records.terms import STATUSES
 from epcheck.conformance.targets import case_globs, condition, expectation
 from epcheck.conformance.targets.condition import ANYWHERE, Condition, ConditionError
@@ -37,7 +40,7 @@ from epcheck.generators.case_pattern import matches
 FIELDS: Mapping[str, type | tuple[type, ...]] = {
     "case": (str, list),
     "status": (str, list),
-    **dict.fromkeys(("reason", "link"), str),
+    **dict.fromkeys(("reason", "link", "where"), str),
     "bound": (int, float),
     "when": dict,
 }
@@ -94,7 +97,11 @@ def _entry(own: dict[str, Any], link: str, file_when: dict[str, Any], where: str
     for status in statuses:
         if status not in STATUSES:
             raise ExpectationError(f"{where}: unknown status '{status}'; one of {', '.join(STATUSES)}")
-    fields = {**entry, "when": when}
+    try:
+        terms = parse_condition(entry["where"]) if "where" in entry else ()
+    except ValueError as error:
+        raise ExpectationError(f"{where}: 'where' is '{entry['where']}': {error}") from None
+    fields = {**entry, "when": when, "where": terms}
     return tuple(Expectation(**{**fields, "case": glob, "status": status}) for glob in globs for status in statuses)
 
 
@@ -192,8 +199,10 @@ def baseline(
 
 
 def is_expected(found: Found, known: Iterable[Expectation]) -> bool:
-    """Whether one of the expectations covers it. One with a bound is not asked: a status alone does not tell."""
-    return any(e.status == found.status and e.bound is None and matches(found.case_id, e.case) for e in known)
+    """Whether one of the expectations covers it. One with a bound or a condition is not asked: id and status alone do
+    not tell."""
+    plain = (e for e in known if e.bound is None and not e.where)
+    return any(e.status == found.status and matches(found.case_id, e.case) for e in plain)
 
 
 def diff(existing: str, written: str, source: str) -> str:

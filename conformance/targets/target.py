@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from epcheck.conformance.comparison.precision import Precision
+from epcheck.conformance.records.case_condition import holds
+from epcheck.conformance.records.case_facts import CaseFacts
+from epcheck.conformance.records.facts import describe_case
 from epcheck.conformance.targets import condition, expectation
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.windows_path import windows_path
@@ -180,8 +183,16 @@ class Target:
         """`expectation.head` -> the expectations of that operator and their globs, filled as cases come."""
         return {}
 
-    def find_expectations(self, case_id: str) -> tuple[Expectation, ...]:
-        """The expectations whose glob matches the case, in their order."""
+    def find_expectations(self, case: CaseFacts) -> tuple[Expectation, ...]:
+        """The expectations whose glob matches the case and whose condition holds for it, in their order."""
+        found = self.match_globs(case.case_id)
+        if not any(e.where for e in found):
+            return found
+        facts = describe_case(case)
+        return tuple(e for e in found if holds(e.where, facts))
+
+    def match_globs(self, case_id: str) -> tuple[Expectation, ...]:
+        """The expectations whose glob matches the id, in their order."""
         start = expectation.head(case_id)
         if start not in self._by_head:
             possible = tuple(e for e in self.expectations if expectation.may_match(e, start))

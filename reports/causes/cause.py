@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from epcheck.reports.causes.condition import Term
-from epcheck.reports.causes.facts import Facts
+from epcheck.conformance.records.case_condition import Term
+from epcheck.conformance.records.facts import Facts
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from epcheck.reports.causes.facts import ALONE, Fact, FactReader, Facts, missing
+from epcheck.conformance.records.case_condition import Term, format_condition
+from epcheck.conformance.records.facts import ALONE, Fact, FactReader, missing
 
 MOST_TERMS = 3
 BEAM = 64
@@ -38,32 +39,6 @@ Mask = np.ndarray[Any, np.dtype[np.bool_]]
 Numbers = np.ndarray[Any, np.dtype[np.float32]]
 
 
-@dataclass(frozen=True, order=True)
-class Term:
-    """A fact, how it is compared, and with what: `=`, `!=`, `>=` or `<`."""
-
-    fact: str
-    operator: str
-    value: Fact
-
-    def __str__(self) -> str:
-        if isinstance(self.value, bool):
-            return self.fact if self.value else _negate(self.fact)
-        sign = {"!=": "≠", ">=": "≥"}.get(self.operator, self.operator)
-        return f"{self.fact} {sign} {self.value}"
-
-    def holds(self, facts: Facts) -> bool:
-        """Whether a case with these facts is meant; never where it does not have the fact."""
-        value = facts.get(self.fact, missing(self.fact, bool(facts.get(ALONE, True))))
-        if value is None:
-            return False
-        if self.operator in ("=", "!="):
-            return (value == self.value) == (self.operator == "=")
-        if isinstance(value, str):
-            return False
-        return bool(value >= self.value) == (self.operator == ">=")  # type: ignore[operator]
-
-
 @dataclass(frozen=True)
 class Condition:
     """Terms that all hold. No term: every case. cases: of those looked at, where it holds. showing: of these, how many
@@ -77,31 +52,7 @@ class Condition:
     missed: int
 
     def __str__(self) -> str:
-        return " and ".join(map(str, self.terms)) or "always"
-
-
-_BEGINNINGS = {
-    "a value of ": "no value of ", "a size of ": "no size of ", "a pad ": "no pad ", "beside ": "not beside ",
-    "any input contains": "no input contains", "any input is": "no input is", "any input has": "no input has",
-}  # fmt: skip
-_VERBS = {
-    " is ": " is not ", " are ": " are not ", " contains ": " does not contain ", " has ": " does not have ",
-    " have ": " do not have ", " ascend": " do not ascend",
-}  # fmt: skip
-"""How facts that are true or false begin, and the verbs of others -> the same where they do not hold."""
-
-
-def _negate(fact: str) -> str:
-    """The phrase for a fact that does not hold."""
-    for begin, other in _BEGINNINGS.items():
-        if fact.startswith(begin):
-            return other + fact.removeprefix(begin)
-    if fact.endswith(" is absent"):
-        return fact.removesuffix("absent") + "present"
-    for verb, other in _VERBS.items():
-        if verb in fact:
-            return fact.replace(verb, other, 1)
-    return f"not: {fact}"
+        return format_condition(self.terms)
 
 
 class Cases:

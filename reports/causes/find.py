@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from epcheck.conformance.records.case_condition import Term
+from epcheck.conformance.records.facts import FactReader
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.records.terms import (
     BOTH,
@@ -28,9 +30,8 @@ from epcheck.conformance.records.terms import (
     UNPLACED,
 )
 from epcheck.reports.causes.cause import Cause, Causes
-from epcheck.reports.causes.condition import MARGIN, Condition, Mask, Term
+from epcheck.reports.causes.condition import MARGIN, Condition, Mask
 from epcheck.reports.causes.cover import cover
-from epcheck.reports.causes.facts import FactReader
 from epcheck.reports.causes.rows import Row, Rows
 from epcheck.reports.causes.symptom import SHARE, WRONG_VALUES, describe_patterns
 from epcheck.reports.checksum import group_key

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from epcheck.conformance.records.facts import FactReader
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.records.terms import FAILING, OK, PASS
 from epcheck.reports.causes.condition import Cases, FactTable
-from epcheck.reports.causes.facts import FactReader
 from epcheck.reports.causes.symptom import Symptom, describe_remark, symptom_of
 from epcheck.reports.runtime_message import SOURCE_LINE
 

@@ -106,7 +106,9 @@ def _targets(_options: ListOptions) -> Iterator[Row]:
 def _expectations(options: ListOptions) -> Iterator[Row]:
     for entry in listing.expectations(options.target, _select_cases(options)):
         fields = {name: getattr(entry, name) for name in ("case", "status", "reason", "link", "bound")}
-        yield Row(f"{entry.status:16} {entry}: {entry.reason}", {**fields, "when": str(entry.when)})
+        yield Row(
+            f"{entry.status:16} {entry}: {entry.reason}", {**fields, "when": str(entry.when), "where": entry.where_text}
+        )
 
 
 def _list_conversions(options: ListOptions) -> Iterator[Row]:

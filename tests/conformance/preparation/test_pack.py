@@ -336,7 +336,7 @@ def _steady_sample(dml: Target) -> Iterator[Case]:
         if case.operator in ("Slice", "TopK", "QLinearConv"):
             if number % 6 == 0:
                 yield case
-        elif number % 97 == 0 and not dml.find_expectations(case.id):
+        elif number % 97 == 0 and not dml.match_globs(case.id):
             yield case
 
 
@@ -351,14 +351,14 @@ def _distinct_cases(cpu: Target) -> Iterator[Case]:
     for case in whole_suite():
         name, version = case.operator_key, str(case.since_version)
         parts = {(name, case.sample), (name, "", case.binding), (name, version, case.dtype)}
-        if not parts <= seen or cpu.find_expectations(case.id):
+        if not parts <= seen or cpu.match_globs(case.id):
             yield case
         seen |= parts
 
 
 def _is_unsteady(target: Target, case: Case) -> bool:
     """Whether the answer is known to be what the memory holds."""
-    return any(e.status in ("flaky", "order-dependent") for e in target.find_expectations(case.id))
+    return any(e.status in ("flaky", "order-dependent") for e in target.match_globs(case.id))
 
 
 FAULTY = """

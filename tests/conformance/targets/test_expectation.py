@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from whole_suite import whole_suite_ids
 
+from epcheck.conformance.preparation import case_facts
 from epcheck.conformance.records.opinion import Difference, Opinion
 from epcheck.conformance.records.record import Expected
 from epcheck.conformance.records.terms import STATUSES
@@ -84,7 +85,12 @@ def test_every_status_may_be_expected(status: str) -> None:
         ("expect = ['Slice-*']\n", "dml.toml: write [[expect]] with two brackets, one table for each expectation"),
         (
             entry(because='"x"'),
-            "dml.toml, entry 1: unknown field 'because'; an expectation has case, status, reason, link, bound, when",
+            "dml.toml, entry 1: unknown field 'because'; "
+            "an expectation has case, status, reason, link, where, bound, when",
+        ),
+        (
+            entry(where='"dtype = float16 and"'),
+            "dml.toml, entry 1: 'where' is 'dtype = float16 and': a term of the condition is empty",
         ),
         (
             entry(case=""),
@@ -172,8 +178,20 @@ def test_a_target_s_expectations_keep_the_order_of_the_file_and_takes_brackets_l
         for case in ("Slice-13/*[runtime]", "Slice-13/float32/steps_omitted[runtime]", "Slice-13/*[rt]")
     )
     target = Target("mine", (), (), expectations=(second, third, first))
-    assert target.find_expectations("Slice-13/float32/steps_omitted[runtime]") == (second, first)
-    assert target.find_expectations("Slice-10/float32/steps_omitted[runtime]") == ()
+    assert target.match_globs("Slice-13/float32/steps_omitted[runtime]") == (second, first)
+    assert target.match_globs("Slice-10/float32/steps_omitted[runtime]") == ()
+
+
+def test_an_entry_with_a_condition_is_about_cases_of_every_source() -> None:
+    (negative,) = expectation_file.parse(entry(where='"a value of steps < 0"'), "dml.toml")
+    target = Target("mine", (), (), expectations=(negative,))
+    backward, forward = "Slice-13/float32/whole_axis_step_minus_1[runtime]", "Slice-13/float32/steps_omitted[runtime]"
+    node_test = "Slice-13/float32/test_slice_neg_steps[onnx]"
+    for case_id, found in ((backward, (negative,)), (forward, ()), (node_test, (negative,))):
+        assert target.match_globs(case_id) == (negative,)
+        assert target.find_expectations(case_facts.of(suite.case_by_id(case_id).build())) == found, case_id
+    assert str(negative) == "Slice-* (a value of steps < 0)"
+    assert negative.as_expected().where == "a value of steps < 0"
 
 
 @pytest.mark.slow
@@ -183,7 +201,7 @@ def test_no_expectation_is_overlooked_by_looking_at_those_of_the_operator(target
     mine = Target("mine", (), (), expectations=shipped)
     ids = [e.case for e in shipped if "*" not in e.case] + list(whole_suite_ids()[::211])
     for case_id in ids:
-        assert mine.find_expectations(case_id) == tuple(e for e in shipped if matches(case_id, e.case)), case_id
+        assert mine.match_globs(case_id) == tuple(e for e in shipped if matches(case_id, e.case)), case_id
 
 
 @pytest.mark.parametrize(
@@ -199,7 +217,7 @@ def test_no_expectation_is_overlooked_by_looking_at_those_of_the_operator(target
 )
 def test_a_part_of_an_id_is_found_in_it(case: str, found: bool) -> None:
     mine = Target("mine", (), (), expectations=(Expectation(case, "crash", "known"),))
-    assert bool(mine.find_expectations("com.microsoft::Gelu-1/float32/wide[runtime]")) is found
+    assert bool(mine.match_globs("com.microsoft::Gelu-1/float32/wide[runtime]")) is found
 
 
 def test_an_expectation_that_matches_no_case_is_stale() -> None:

@@ -6,10 +6,10 @@ import pytest
 from stored_records import a_refused_qlinearconv, a_run, a_slice, a_wrong_slice, an_opinion, changed
 
 from epcheck.conformance.records.case_facts import Value
+from epcheck.conformance.records.facts import FactReader, describe_case
 from epcheck.conformance.records.record import Direct, Expected, Record
 from epcheck.reports.causes.cause import Cause
 from epcheck.reports.causes.condition import Term
-from epcheck.reports.causes.facts import FactReader, describe_case
 from epcheck.reports.causes.symptom import describe_remark, symptom_of
 from epcheck.reports.runs.summary import summarize
 

@@ -127,7 +127,7 @@ def _of_types(case: CaseFacts) -> Iterator[tuple[str, Fact]]:
     if kind:
         yield "kind of dtype", DTYPES[kind]
     yield "version", case.since_version
-    yield "domain", case.domain
+    yield "domain", case.domain or "ai.onnx"
     if len(case.types) > 1:
         yield from ((f"type {name}", dtype) for name, dtype in case.types.items())
 
@@ -191,7 +191,7 @@ def _of_parameter(name: str, values: Any) -> Iterator[tuple[str, Fact]]:
         yield f"a value of {name} is there twice", len(set(numbers)) < len(numbers)
         half = len(numbers) // 2
         if name == "pads" and len(numbers) % 2 == 0:
-            yield "pads differ at begin and end", numbers[:half] != numbers[half:]
+            yield "pads are symmetric", numbers[:half] == numbers[half:]
 
 
 def _of_equation(equation: str) -> Iterator[tuple[str, Fact]]:
