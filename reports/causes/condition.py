@@ -76,6 +76,11 @@ class Cases:
         bits = EFFECTIVE * math.log2(max(2, len(ordered)))
         self._bits = np.array([bits + cost for cost, *_ in ordered], np.float32)
 
+    @property
+    def size(self) -> int:
+        """Bytes, about: masks, the same as numbers, and the table that they were made of."""
+        return 2 * (self.masks.nbytes + self._numbers.nbytes)
+
     def search(self, showing: Mask, right: Mask) -> tuple[tuple[int, ...], float]:
         """The terms of the condition with the shortest description, by their places, and how many bits it saves over
         naming each of the cases that show a symptom; (), 0.0 where every condition is longer."""

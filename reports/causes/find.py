@@ -187,12 +187,17 @@ class _Search:
         tried = {
             str(each): each for each in (pooled, *(condition for condition, _ in own.values())) if each and each.terms
         }
-        for condition in tried.values():
+        evaluated = {  # of one operator after the other: the table of each is made once
+            (text, operator): self._evaluate(condition, by_operator[operator], operator)
+            for operator in operators
+            for text, condition in tried.items()
+        }
+        for text, condition in tried.items():
             joined: list[Row] = []
             saved = 0.0
             least = MARGIN if all(term.fact.startswith(COMMON) for term in condition.terms) else 0.0
             for operator in operators:
-                held, bits = self._evaluate(condition, by_operator[operator], operator)
+                held, bits = evaluated[text, operator]
                 if held and bits > least and bits >= own[operator][1] - SLACK:
                     joined += held
                     saved += bits

@@ -20,8 +20,8 @@ from epcheck.reports.runtime_message import SOURCE_LINE
 WEIGHT = 0.4
 """A sample's cases in n dtypes, versions and bindings count as n to the power of 1 - WEIGHT."""
 
-TABLES = 8
-"""Tables of facts that are kept at a time."""
+KEPT = 1 << 27
+"""Bytes of tables of facts that are kept at a time, at most about; the newest is kept whatever its size."""
 
 MOST_CASES = 2000
 """Cases of several operators in one table, whose memory grows with them."""
@@ -100,12 +100,13 @@ class Rows:
         more than MOST_CASES together, as many right cases are left out as need be, evenly."""
         key = tuple(operators)
         if key not in self._tables:
-            if len(self._tables) >= TABLES:
-                del self._tables[next(iter(self._tables))]
             rows = [row for operator in key for row in self.by_operator[operator]]
             rows = _thin_out(rows) if len(key) > 1 else rows
             table = FactTable(self._reader, [self._facts[row.operator][row.number] for row in rows])
-            self._tables[key] = Cases(table, _weigh(rows)), table, rows
+            made = Cases(table, _weigh(rows)), table, rows
+            while self._tables and sum(cases.size for cases, *_ in self._tables.values()) + made[0].size > KEPT:
+                del self._tables[next(iter(self._tables))]
+            self._tables[key] = made
         return self._tables[key]
 
 
