@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from epcheck.api.option import Option
-from epcheck.conformance.records.terms import FAILURE, FLAKY
+from epcheck.conformance.records.facts import describe_case
+from epcheck.conformance.records.terms import FAILURE, FLAKY, PASS
 from epcheck.conformance.targets import condition, expectation_file
 from epcheck.conformance.targets.expectation import ExpectationError
-from epcheck.conformance.targets.expectation_file import Found, Tolerance
+from epcheck.conformance.targets.expectation_file import Found, FoundFault, Tolerance
 from epcheck.generators.case_pattern import matches
 from epcheck.reports import latest
 from epcheck.reports.diff.compared_runs import open_single
-from epcheck.reports.runs.run_folder import replacing
+from epcheck.reports.runs.causes import find_causes_of_run
+from epcheck.reports.runs.run_folder import read_records, replacing
 
 DEFAULT_FILE = Path("expectations.toml")
 
@@ -37,6 +41,12 @@ class ExpectOptions:
         tuple[str, ...],
         Option(f"Only where this fact is as in the run: {', '.join(condition.NAMES)}; repeat.", metavar="FACT"),
     ] = ()
+    conditions: Annotated[
+        bool,
+        Option(
+            "An entry for each cause that has a condition, instead of globs over its cases.", flags=("--conditions",)
+        ),
+    ] = False
     write: Annotated[bool, Option("Write the file. Without it, only show the diff.", flags=("--write",))] = False
 
 
@@ -55,9 +65,10 @@ class Expected:
 def expect(options: ExpectOptions) -> Expected:
     """Expect the failures of a run from now on; with `write` the file is changed.
 
-    A glob is written only where every case that it matches fails. Raises StoreError when the run cannot be read,
-    ExpectationError when the file cannot, or there is no reason, and ConditionError for a fact that cannot be named or
-    that the run does not have.
+    A glob is written only where every case that it matches fails. With `conditions` an entry has the condition of a
+    cause, and the statuses of all cases of its operators where that holds, `pass` among them where some are right.
+    Raises StoreError when the run cannot be read, ExpectationError when the file cannot, or there is no reason, and
+    ConditionError for a fact that cannot be named or that the run does not have.
     """
     folder = latest() if str(options.run) == "latest" else options.run
     compared = open_single(folder, options.target)
@@ -72,12 +83,35 @@ def expect(options: ExpectOptions) -> Expected:
     taken = {found.case_id for found in failures}
     others = [row.case_id for row in rows if row.case_id not in taken]
     file, existing = options.file, _read(options.file)
-    found = expectation_file.baseline(existing, str(file), failures, others, tolerance, facts)
+    faults = tuple(_find_faults(folder, compared.target, taken)) if options.conditions else ()
+    found = expectation_file.baseline(existing, str(file), failures, others, tolerance, facts, faults)
     diff = expectation_file.diff(existing, found.text, str(file)) if found.added else ""
     if written := bool(found.added and options.write):
         with replacing(file) as opened:
             opened.write(found.text.encode("utf-8"))
     return Expected(file, diff, found.added, found.covered, written)
+
+
+def _find_faults(folder: Path, target: str, failing: Collection[str]) -> Iterator[FoundFault]:
+    """The causes of failures that have a condition, and the statuses of the cases for which it holds. Raises
+    StoreError."""
+    found = find_causes_of_run(folder)
+    of_cause: dict[str, set[str]] = {}
+    for (_, case_id), cause in found.of_case.items():
+        if case_id in failing:
+            of_cause.setdefault(cause.key, set()).add(case_id)
+    causes = [cause for cause in found.of(target) if cause.terms and cause.key in of_cause]
+    statuses: dict[str, Counter[str]] = {cause.key: Counter() for cause in causes}
+    for record in read_records(folder) if causes else ():
+        of_operator = [cause for cause in causes if record.case.operator_key in cause.operators]
+        facts = describe_case(record.case) if of_operator and record.candidate.target == target else {}
+        for cause in of_operator if facts else ():
+            if cause.matches(facts):
+                statuses[cause.key][record.status] += 1
+    for cause in causes:
+        globs = tuple(f"{operator}-*" for operator in cause.operators)
+        kept = tuple(sorted({*cause.statuses} | ({PASS} & statuses[cause.key].keys())))
+        yield FoundFault(globs, cause.condition, kept, frozenset(of_cause[cause.key]))
 
 
 def _read(file: Path) -> str:

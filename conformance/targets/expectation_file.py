@@ -139,6 +139,17 @@ class Found:
 
 
 @dataclass(frozen=True)
+class FoundFault:
+    """Failures with a condition in common. globs: of the operators' cases. where: the condition, in words. statuses: of
+    the cases of these operators where it holds. case_ids: those that fail."""
+
+    globs: tuple[str, ...]
+    where: str
+    statuses: tuple[str, ...]
+    case_ids: frozenset[str]
+
+
+@dataclass(frozen=True)
 class Baseline:
     """text: the whole file as it would be. added: cases that it newly expects. covered: failures that the file expects
     already."""
@@ -165,8 +176,9 @@ def baseline(
     others: Collection[str],
     tolerance: Tolerance,
     facts: Mapping[str, str] | None = None,
+    faults: Sequence[FoundFault] = (),
 ) -> Baseline:
-    """The file `existing` with an entry more for each operator and status of the failures.
+    """The file `existing` with an entry more for each fault, and for each operator and status of the other failures.
 
     source: the file's name, for errors. others: ids of cases that do not fail, which no new glob may match, nor any
     other case of the suite. facts: what the target's worker reported; an entry of the file whose condition does not
@@ -181,18 +193,24 @@ def baseline(
     for found in failures:
         ids.setdefault(found.status, set()).add(found.case_id)
     by_entry: dict[tuple[str, str], list[str]] = {}
+    ids_of_faults = frozenset[str]().union(*(fault.case_ids for fault in faults))
     odd = next((found.case_id for found in new if not expectation.is_case_id(found.case_id)), None)
     if odd is not None:
         raise ExpectationError(f"'{odd}' is not a case id, and would cover other cases as a glob; choose cases with -k")
-    for found in sorted(new, key=lambda found: (found.case_id, found.status)):
+    others_new = (found for found in new if found.case_id not in ids_of_faults)
+    for found in sorted(others_new, key=lambda found: (found.case_id, found.status)):
         by_entry.setdefault((expectation.head(found.case_id), found.status), []).append(found.case_id)
     texts = [existing.rstrip() + "\n"] if existing.strip() else []
+    new_ids = {found.case_id for found in new}
+    for fault in faults:
+        if fault.case_ids & new_ids:
+            texts.append(_entry_text(fault.globs, fault.statuses, tolerance, fault.where))
     for (head, status), case_ids in by_entry.items():
         around = [case_id for case_id in _find_alike_cases(head, (*others, *_all(ids))) if case_id not in ids[status]]
         patterns = case_globs.globs(case_ids, around)
         if head.removesuffix("-") not in registry.all_operators() and _alike(head):
             patterns = tuple(pattern if "*" in pattern else f"{pattern}*" for pattern in patterns)
-        texts.append(_entry_text(patterns, status, tolerance))
+        texts.append(_entry_text(patterns, (status,), tolerance))
     text = "\n".join(texts)
     parse(text, f"{source}, with what is added")
     return Baseline(text, len(new), len(failures) - len(new))
@@ -229,8 +247,10 @@ def _alike(head: str) -> list[str]:
     return [key for key in registry.all_operators() if f"{key}-".endswith(head)]
 
 
-def _entry_text(patterns: Sequence[str], status: str, common: Tolerance) -> str:
-    lines = ["[[expect]]", f"case = {_format_strings(patterns)}", f"status = {_text(status)}"]
+def _entry_text(patterns: Sequence[str], statuses: Sequence[str], common: Tolerance, where: str = "") -> str:
+    status = _text(statuses[0]) if len(statuses) == 1 else f"[{', '.join(map(_text, statuses))}]"
+    lines = ["[[expect]]", f"case = {_format_strings(patterns)}", f"status = {status}"]
+    lines += [f"where = {_text(where)}"] if where else []
     lines += [f"when = {common.when.as_toml()}"] if common.when else []
     lines += [f"reason = {_text(common.reason)}"]
     lines += [f"link = {_text(common.link)}"] if common.link else []

@@ -179,3 +179,20 @@ def test_an_operator_that_the_suite_does_not_have_is_answered_from_the_run_alone
 def test_every_id_of_some_operators_is_one() -> None:
     ids = [case.id for case in suite.cases(["Slice", "Transpose", "Cast", "com.microsoft::Gelu"])]
     assert [case_id for case_id in ids if not is_case_id(case_id)] == []
+
+
+@pytest.mark.slow
+def test_a_cause_with_a_condition_becomes_an_entry_with_that_condition(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The backend of `epcheck demo` is wrong for negative steps; the next run with the entry conforms."""
+    monkeypatch.chdir(tmp_path)
+    run = ("run", "--target", "python:epcheck.api.machine.demo_provider:provider", "--op", "Slice", "--dtype", "int32")
+    assert call(*run).code == 1
+    (folder,) = (tmp_path / "epcheck-runs").iterdir()
+    options = ("--from", str(folder), "--reason", "a ticket", "--conditions", "--write")
+    assert call("expect", *options).code == 0
+    text = (tmp_path / "expectations.toml").read_text(encoding="utf-8")
+    assert 'case = "Slice-*"' in text
+    assert 'where = "a value of steps < 0' in text
+    assert call(*run, "--expect", "expectations.toml", "--strict").code == 0
