@@ -88,6 +88,12 @@ def case_ids(session: nox.Session) -> None:
 
 
 @nox.session
+def designs(session: nox.Session) -> None:
+    """Chooses the designed cases of operators that have none; `-- --op NAME --most 60` chooses more for one."""
+    session.run("python", "tests/generators/designing.py", *session.posargs)
+
+
+@nox.session
 def numbers(session: nox.Session) -> None:
     """Writes the numbers of the suite in README and docs anew."""
     session.run("python", "docs/site/suite_numbers.py")

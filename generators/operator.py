@@ -70,6 +70,9 @@ class Operator(Generic[S]):
     parameter_space: its parameters, of which sizes, empty dimensions, pairs and single values follow.
     interactions: nodes in which several conditions meet.
     undefined: nodes for some of whose elements the standard defines nothing.
+    magnitudes: what leaves the range of its dtype although inputs and results fit, of `sources/magnitudes.py`.
+    propagates: what of NaN, inf and -inf may stand in its data although no sample has it there: its formula defines the
+    result.
     optional_io: optional inputs and outputs that are tried in every combination, where its samples leave some out.
     gives_fractions: the result of integers is a fraction, or less than 0, so that the page leaves it open.
     """
@@ -90,6 +93,8 @@ class Operator(Generic[S]):
     interactions: tuple[Interaction, ...] = field(default=(), hash=False)  # it holds lists of values
     optional_io: tuple[OptionalIO, ...] = field(default=(), hash=False)
     undefined: Callable[[], Iterable[UndefinedSample]] = tuple
+    propagates: tuple[str, ...] = ()
+    magnitudes: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -140,10 +145,11 @@ def declare(
     interactions: Mapping[str, tuple[Interaction, ...]] = MappingProxyType({}),
     optional_io: Mapping[str, tuple[OptionalIO, ...]] = MappingProxyType({}),
     undefined: Mapping[str, Callable[[], Iterable[UndefinedSample]]] = MappingProxyType({}),
+    magnitudes: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> tuple[Operator[Any], ...]:
     """The operators, each with what stands under its key. Raises ValueError for a key of none."""
     every = {operator.key: operator for operator in operators}
-    declared = (parameter_spaces, interactions, optional_io, undefined)
+    declared = (parameter_spaces, interactions, optional_io, undefined, magnitudes)
     if strange := {key for by_key in declared for key in by_key} - every.keys():
         raise ValueError(f"no operator here is called {', '.join(sorted(strange))}")
     return tuple(
@@ -153,6 +159,7 @@ def declare(
             interactions=interactions.get(key, ()),
             optional_io=optional_io.get(key, ()),
             undefined=undefined.get(key, tuple),
+            magnitudes=magnitudes.get(key, operator.magnitudes),
         )
         for key, operator in every.items()
     )

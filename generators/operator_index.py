@@ -33,6 +33,12 @@ def family_of(key: str) -> str:
     return "other operators" if module is None else module.split(".")[3].replace("_", " ")
 
 
+def family_folder(key: str) -> Path | None:
+    """The folder of `operators/` that declares an operator; None for one that the suite does not have."""
+    module = declaring_modules().get(key)
+    return None if module is None else Path(operators.__path__[0]) / module.split(".")[3]
+
+
 @cache
 def declaring_modules() -> Mapping[str, str]:
     """Key -> the full name of the module that declares it."""

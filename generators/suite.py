@@ -17,9 +17,11 @@ from epcheck.generators.nearest import ask_if_meant, find_nearest
 from epcheck.generators.operator import DECLARED, is_defined_here
 from epcheck.generators.registry import all_operators, operator_of
 from epcheck.generators.sources import (
+    designs,
     graphs,
     harvested,
     interactions,
+    magnitudes,
     node_tests,
     optional_io,
     pairwise,
@@ -36,7 +38,17 @@ class SelectionError(EpcheckError, ValueError):
     """A selection names something that the suite does not have; the message lists what it has."""
 
 
-ENGINES: tuple[CaseSource, ...] = (pairwise, undefined, optional_io, rank_9, rank_dtypes, interactions, graphs)
+ENGINES: tuple[CaseSource, ...] = (
+    pairwise,
+    undefined,
+    optional_io,
+    rank_9,
+    rank_dtypes,
+    interactions,
+    graphs,
+    designs,
+    magnitudes,
+)
 """What makes the cases of an operator beside those of its samples, in the order of its list."""
 
 KINDS: Mapping[str, str] = {kind: aim for engine in ENGINES for kind, aim in engine.KINDS.items()}

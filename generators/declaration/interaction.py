@@ -59,9 +59,21 @@ class Interaction:
     version: int = 0
 
 
+DISPATCHED = 65_537
+"""More groups of threads than one dimension of a dispatch may have: D3D12_CS_DISPATCH_MAX_THREAD_GROUPS_PER_DIMENSION,
+WebGPU's maxComputeWorkgroupsPerDimension."""
+
+ABOVE_GROUPS = "above_65535_groups"
+"""The name of an interaction whose data has so many groups of 64 elements, or so many rows."""
+
+
 def int64s(*values: int) -> Literal:
     """int64, as positions, axes and sizes are."""
     return Literal(values, "int64", (len(values),))
+
+
+BESIDE_INT32 = (2**31, 1, -(2**31) - 1, 2**31 - 1, -1, 2**32 + 1, -(2**31), 7)
+"""int64 whose order is another one where only the lower 32 bits count, or where they are float32."""
 
 
 def make_input(declared: Input, dtype: str, rng: np.random.Generator) -> Array:

@@ -8,14 +8,15 @@ value is rounded to nearest, ties to even. What is then beyond the largest numbe
 for float8 without `saturate` infinity or NaN; the FNUZ types have no -0, float4 has no NaN. To float8e8m0, powers of
 two, `round_mode` says which neighbour is taken; nearest is up where it is a tie. Floating point is rounded to the
 nearest integer of 4 or 2 bits, ties to even (of wider ones Cast takes the integer part); integers keep their lower
-bits. How a value is rounded to bfloat16 is said nowhere, so only those that it holds are cast to it. Left out, too, are
-what is beyond the range of an integer, and what the page leaves open for float8e8m0: 0 and less than 0.
+bits. How a value is rounded to bfloat16 is said nowhere: it is either neighbour, and the nearest where a target keeps
+to IEEE 754. Left out are what is beyond the range of an integer, and what the page leaves open for float8e8m0: 0 and
+less than 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import ml_dtypes
@@ -67,6 +68,7 @@ def samples() -> Iterator[NarrowSample]:
     )
     yield NarrowSample(name="every_value", values="held", types=(*FLOATS, *integers), wide=("float32",))
     yield NarrowSample(name="every_value_of_half", values="held", types=FLOAT8, wide=halves[1:])
+    yield NarrowSample(name="rounding_to_bfloat16", values="quarters", types=("bfloat16",), wide=halves)
     yield NarrowSample(name="narrow_fractions", values="fractions", types=integers, wide=halves)
     yield NarrowSample(name="narrow_halves", values="halves", types=integers, wide=halves)
     yield NarrowSample(name="narrow_lower_bits", values="lower_bits", types=integers, wide=("int32", "int8", "uint8"))
@@ -175,6 +177,11 @@ def values_of(kind: str, source: np.dtype[Any], target: np.dtype[Any]) -> Array:
         case "between":
             factors = np.array([1.0, 1.125, 1.25, 1.5, 1.75, 1.99])
             values = np.concatenate([factors * 2.0**exponent for exponent in (-100, -3, -1, 0, 1, 7, 100)])
+        case "quarters":
+            steps = np.array([0, 1, 2, 126, 127]) + np.array([[0.25], [0.5], [0.75]])
+            exponents = np.array([-3, 0, 5, 14, *((-120, -30, 60, 120) if source.itemsize > 2 else ())])
+            positive = (2.0**exponents)[:, None, None] * (1 + steps / 128)
+            values = np.concatenate([positive.ravel(), -positive.ravel()])
         case "fractions":
             low, high = INTEGERS[target.name]
             each = (0.25, 0.75, 1.25, 1.75, 2.25, 2.75, 5.25, 6.75, -0.25, -0.75, -1.25, -1.75, -5.25, -7.75)
@@ -203,8 +210,20 @@ def truth(node: Node) -> Truth:
         target, name = np.dtype(np.float32), node.surroundings.types["T2"]
         if name in INTEGERS:
             return Outputs((Output("output", lower_bits(values, name).astype(np.int32)),))
+        if name == "bfloat16":
+            return Outputs((_round_to_bfloat16(values.astype(np.float64)),))
         exact = round_values(values.astype(np.float64), name, node)
     return Outputs((widen_output("output", exact, target),))
+
+
+def _round_to_bfloat16(exact: Array) -> Output:
+    """bfloat16 values as float32: either neighbour of what bfloat16 does not hold."""
+    nearest = exact.astype(np.float32).astype(ml_dtypes.bfloat16).astype(np.float64)
+    if bool(((nearest == exact) | np.isnan(exact)).all()):
+        return widen_output("output", exact, np.dtype(np.float32))
+    single = np.dtype(np.float32)
+    bound = bounds.ulp(float(1 << 16), (bounds.WEBNN.add_remark("1 ULP of bfloat16"),), single)
+    return Output("output", nearest.astype(single), replace(bound, is_one_rounding=True), exact)
 
 
 def widen_output(name: str, exact: Array, target: np.dtype[Any]) -> Output:
@@ -225,8 +244,6 @@ def round_values(values: Array, name: str, node: Node) -> Array:
     """The value of the narrow type that each becomes, as float64."""
     if name == E8M0:
         return _power_of_two(values, node.text("round_mode", "up"))
-    if name == "bfloat16":
-        return values
     info = ml_dtypes.finfo(name)  # type: ignore[no-untyped-call]
     most, has_infinity = float(info.max), name == "float8_e5m2"
     with np.errstate(all="ignore"):

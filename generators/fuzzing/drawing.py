@@ -103,7 +103,7 @@ class Space:
         """A node that the oracle can judge; None where this draw gives none."""
         tally.drawn += 1
         version, dtypes = self._application(random)
-        sample = mutate_sample(self.samples, random)
+        sample = mutate_sample(random.choice(self.samples), self.samples, random)
         ways = self._bindings(sample, version, dtypes)
         if not ways:
             tally.valueless += 1
@@ -138,7 +138,7 @@ class Space:
     def _node(self, sample: Any, version: int, dtypes: tuple[str, ...], random: Random) -> Node | None:
         rng = np.random.Generator(np.random.Philox(key=random.getrandbits(64)))
         context = CaseContext(version, tuple(np.dtype(name) for name in dtypes), rng)
-        if _is_large(sample):
+        if is_large(sample):
             return None
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():
@@ -150,7 +150,7 @@ class Space:
             return node_mutation.mutate_node(node, random) if random.random() < 0.5 else node
 
 
-def _is_large(sample: Any) -> bool:
+def is_large(sample: Any) -> bool:
     """Whether some shape in the sample has more elements than an oracle takes."""
     return any(_elements(value) > oracle.MOST_ELEMENTS for value in vars(sample).values())
 

@@ -37,9 +37,8 @@ STEPS = (1, 1, 1, 2, 2, 3)
 """How many changes a sample gets."""
 
 
-def mutate_sample(samples: Sequence[S], random: Random) -> S:
-    """One of the samples, changed in one to three ways; it may be none that the operator gives a meaning to."""
-    sample = random.choice(samples)
+def mutate_sample(sample: S, samples: Sequence[S], random: Random) -> S:
+    """The sample, one of `samples`, changed in one to three ways; the operator may give no meaning to it."""
     for _ in range(random.choice(STEPS)):
         sample = _step(sample, samples, random)
     worth = {f.name: True for f in dataclasses.fields(sample) if f.name in ("every_dtype", "every_binding", "spread")}
@@ -50,11 +49,13 @@ def _step(sample: S, samples: Sequence[S], random: Random) -> S:
     names = [f.name for f in dataclasses.fields(sample) if f.name not in FIXED]
     if not names:
         return sample
-    match random.choice(("mix", "mix", "change", "change", "change", "size", "rank")):
+    match random.choice(("mix", "mix", "change", "change", "change", "size", "rank", "square")):
         case "size":
             return _replace_size(sample, names, random)
         case "rank":
             return _change_rank(sample, names, random)
+        case "square":
+            return _equalize_sizes(sample, names, random)
         case "mix":
             return _mix_samples(sample, random.choice(samples), random.choice(names), random)
     name = random.choice(names)
@@ -82,6 +83,12 @@ def _replace_size(sample: S, names: Sequence[str], random: Random) -> S:
         return sample
     old, new = random.choice(found), sizes.size(random)
     return _change_shapes(sample, names, lambda shape: tuple(new if size == old else size for size in shape))
+
+
+def _equalize_sizes(sample: S, names: Sequence[str], random: Random) -> S:
+    """The sample with one size wherever it has one above 1, so that what a wrong axis gives has the right shape."""
+    size = random.choice((2, 3, 4, 5, 8))
+    return _change_shapes(sample, names, lambda shape: tuple(size if own > 1 else own for own in shape))
 
 
 def _change_rank(sample: S, names: Sequence[str], random: Random) -> S:

@@ -48,9 +48,11 @@ and its test. KEY is `Compress`, in another domain `com.microsoft::GatherBlockQu
    `inputs`, `outputs`. Each is a mistake that a provider could make and that a case must tell; a mutant that no case
    tells asks for a sample. `python -m pytest tests/mutants -k Compress` runs them. Where onnx has no node tests of the
    operator, `tests/generators/operators/FAMILY/test_compress.py` has values that were worked out by hand.
-9. `nox -s case_ids numbers` adds the ids to `tests/generators/case_ids.txt`, where every other line stays as it is, and
-   writes the numbers of the suite in README and docs. Add a line to the changelog. `python -m pytest tests/generators
-   tests/docs/test_numbers.py` checks models, ids, DirectML descriptions and numbers.
+9. `nox -s designs -- --op KEY` chooses designed cases, variations of the samples in which pairs and triples of dtype,
+   rank, attributes and data meet, and adds them to `designs.txt` of the family. `nox -s case_ids numbers` adds the ids
+   to `tests/generators/case_ids.txt`, where every other line stays as it is, and writes the numbers of the suite in
+   README and docs. Add a line to the changelog. `python -m pytest tests/generators tests/docs/test_numbers.py` checks
+   models, ids, DirectML descriptions and numbers.
 10. `epcheck run --target cpu --op KEY --strict`, then `--target dml`, all cases of each: a model can end the process
    of a provider that has no kernel, too. What a provider does not claim is noted, or ok where it refuses:
    `epcheck probe --target cpu --op KEY --each 1000` writes a table with the claims of the operator; copy its lines to

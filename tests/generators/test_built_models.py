@@ -22,6 +22,7 @@ from whole_suite import whole_suite
 from epcheck.conformance.comparison import compare
 from epcheck.conformance.preparation import prepared_case
 from epcheck.generators import data, graph, registry, schema, suite
+from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.operator import DECLARED
@@ -185,6 +186,29 @@ def test_the_truth_itself_is_right() -> None:
         outputs = outputs_of(built.truth)
         assert (outputs is None) == isinstance(built.truth, Refusal), built.case.id
         assert outputs is None or not compare.differences(built.truth, outputs), built.case.id
+
+
+@pytest.mark.slow
+def test_an_answer_that_is_wrong_everywhere_is_wrong_in_every_case() -> None:
+    """Truths are arrays, those of a scalar too: a numpy scalar cannot be sent to those who ask for it."""
+    for built in built_suite():
+        outputs = outputs_of(built.truth) or {}
+        assert all(type(value) is np.ndarray for value in outputs.values()), built.case.id
+        wrong = {name: _change_every_element(value) for name, value in outputs.items() if value.size}
+        if wrong and not (isinstance(built.truth, Outputs) and any(o.undefined for o in built.truth.outputs)):
+            assert compare.differences(built.truth, outputs | wrong), built.case.id
+
+
+def _change_every_element(value: Array) -> Array:
+    """A value of the same dtype, no element of which is right: NaN where it is a number, another string or truth."""
+    match value.dtype.kind:
+        case "b":
+            return ~value
+        case "i" | "u":
+            return ~value
+        case "O" | "U" | "S":
+            return np.full_like(value, "neither")
+    return np.where(np.isnan(value), 1, np.nan).astype(value.dtype)
 
 
 @pytest.mark.slow

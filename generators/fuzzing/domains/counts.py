@@ -44,6 +44,16 @@ def check_split(node: Node) -> str:
     return "the chunks are more than there are elements" if -(-length // count) * (count - 1) > length else ""
 
 
+def check_selected(node: Node) -> str:
+    """Compress: "its length can be less than the input length along the axis", and no more."""
+    x, condition = node.inputs[0], node.value("condition")
+    axis = node.attributes.get("axis")
+    if x is None or condition is None or (isinstance(axis, int) and not -x.value.ndim <= axis < x.value.ndim):
+        return ""
+    length = x.value.shape[axis] if isinstance(axis, int) else x.value.size
+    return "the condition is longer than the axis" if condition.size > length else ""
+
+
 def hot(node: Node) -> str:
     """OneHot: no classes, or a negative number of them: no index is in the range that the page gives."""
     depth = node.value("depth")

@@ -64,9 +64,13 @@ def _attention(node: Node) -> str:
 
 
 def _recurrent(node: Node) -> str:
-    """RNN, GRU, LSTM: hidden_size is derivable from R, but the text takes it as given; NaN beyond sequence_lens."""
+    """RNN, GRU, LSTM: hidden_size is derivable from R, but the text takes it as given; NaN beyond sequence_lens. Beside
+    the jump of ThresholdedRelu rounding decides."""
     if "hidden_size" not in node.attributes:
         return "hidden_size is not given"
+    names = node.attributes.get("activations", ())
+    if isinstance(names, tuple) and any(str(name).lower() == "thresholdedrelu" for name in names):
+        return "ThresholdedRelu jumps at its threshold"
     return _lengths(node)
 
 
@@ -307,6 +311,7 @@ RULES: Mapping[str, Callable[[Node], str]] = {
     "AffineGrid": counts.grid,
     "QuantizeLinear": lambda node: counts.check_blocks(node) or places.check_float8(node),
     "DequantizeLinear": counts.check_blocks,
+    "Compress": counts.check_selected,
     "Split": counts.check_split,
     "OneHot": counts.hot,
     "FusedMatMulActivation": counts.check_activation,

@@ -57,7 +57,7 @@ def why_open(operator: Operator[Any], node: Node) -> str:
         if reason := _attribute(shown, name, value):
             return reason
     for operand in node.inputs:
-        if operand is not None and (reason := _operand(shown, operand, operator.domain)):
+        if operand is not None and (reason := _operand(shown, operand, operator)):
             return reason
     return ""
 
@@ -79,13 +79,13 @@ def _attribute(shown: Shown, name: str, value: Any) -> str:
     return f"no sample has {name} without elements" if not value and name not in shown.empty_lists else ""
 
 
-def _operand(shown: Shown, operand: Operand, domain: str) -> str:
+def _operand(shown: Shown, operand: Operand, operator: Operator[Any]) -> str:
     value, name = operand.value, operand.name
     for axis, size in enumerate(value.shape):
         if not size and (name, axis) not in shown.empty:
             return f"no sample has {name} with a size of 0 in dimension {axis}"
     ranks = shown.ranks.get(name, frozenset())
-    if ranks and (value.ndim > max(ranks) or value.ndim < min(ranks) or (domain and value.ndim not in ranks)):
+    if ranks and (value.ndim > max(ranks) or value.ndim < min(ranks) or (operator.domain and value.ndim not in ranks)):
         return f"no sample has {name} of rank {value.ndim}"
     if name in shown.above_0 and not _is_above_0(value):
         return f"no sample has {name} at 0 or below"
@@ -94,7 +94,7 @@ def _operand(shown: Shown, operand: Operand, domain: str) -> str:
         if int(value.min()) < least:
             return f"no sample has {name} with an element below {least}"
     for what in _unordinary(value):
-        if (name, what) not in shown.unordinary:
+        if (name, what) not in shown.unordinary and (operand.parameter or what not in operator.propagates):
             return f"no sample has {what} in {name}"
     return ""
 

@@ -25,7 +25,7 @@ from epcheck.generators import schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, zero_signs
 from epcheck.generators.case import expect_refusal
-from epcheck.generators.declaration.interaction import Interaction, Literal
+from epcheck.generators.declaration.interaction import ABOVE_GROUPS, DISPATCHED, Interaction, Literal, Random
 from epcheck.generators.declaration.undefined_sample import Answer, UndefinedSample, UndefinedSamples
 from epcheck.generators.directml import OperatorDesc, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise import elementwise as dml
@@ -431,6 +431,9 @@ RULES = (
 )
 
 INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
+    "Add": (
+        Interaction(ABOVE_GROUPS, (Random((DISPATCHED, 64)), Random((64,)))),
+    ),
     "Sub": (
         Interaction("one_number_less_many", (Literal([9]), Literal([3, 9, 0])), {}, "uint8"),
     ),

@@ -25,6 +25,7 @@ from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.case import CaseContext, Sample, expect_refusal
+from epcheck.generators.declaration.interaction import ABOVE_GROUPS, DISPATCHED, Interaction, Random
 from epcheck.generators.declaration.undefined_sample import Answer, UndefinedSample, UndefinedSamples
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.descriptions.elementwise.elementwise import Cast
@@ -98,6 +99,15 @@ def _values() -> Iterator[CastSample]:
     ties = (1 + 2**-11, 1 + 3 * 2**-11, 1 + 2**-24, 1 + 3 * 2**-24, 2049.0, 2051.0, -2049.0, 1 / 3, 2 / 3, 0.1, 65503.0)
     yield CastSample(
         name="rounding", only_cast=True, values=ties, sources="f", targets="f", narrower=True, every_dtype=True
+    )
+    yield CastSample(
+        name="roundings",
+        only_cast=True,
+        boundary="roundings",
+        sources="f",
+        targets="f",
+        narrower=True,
+        every_dtype=True,
     )
     whole = (2049, 2051, -2049, 2**24 + 1, 2**24 + 3, -(2**24) - 1, 2**53 + 1, 2**53 + 3, 2**62 + 1, 2**64 - 1, 65519)
     yield CastSample(
@@ -211,6 +221,8 @@ def node(name: str, sample: CastSample, context: CaseContext) -> Node:
     source, target = context.dtypes
     if sample.values:
         values = _select_defined(sample.values, source, target)
+    elif sample.boundary == "roundings":
+        values = _list_roundings(source, target)
     elif sample.boundary:
         edges = data.denormals(source) if sample.boundary == "denormals" else data.boundary(source)
         values = edges[is_defined(edges, target)]
@@ -225,13 +237,25 @@ def node(name: str, sample: CastSample, context: CaseContext) -> Node:
     return Node(name, "", context.since_version, tuple(operands), ("output",), attributes)
 
 
+def _list_roundings(source: np.dtype[Any], target: np.dtype[Any]) -> Array:
+    """What lies a quarter, half and three quarters between neighbours of the target: denormals, around its smallest
+    normal number, around 1, and below its largest number; of both signs. The source holds all of it."""
+    info = np.finfo(target)
+    near = [0.0, *(float(info.smallest_subnormal) * k for k in (1, 2, 5)), float(info.tiny) / 2, float(info.tiny)]
+    near += [1.0, 1 + float(info.eps), 2 - float(info.eps), 1 / 3, 1000.0, float(info.max) / 3]
+    low = np.array(near, target)
+    step = (np.nextafter(low, np.asarray(np.inf, target)).astype(np.float64) - low)[:, None]
+    positive = (low[:, None] + step * [0.25, 0.5, 0.75]).ravel()
+    return np.concatenate([positive, -positive]).astype(source)
+
+
 def _small_numbers(shape: Shape, source: np.dtype[Any], target: np.dtype[Any], rng: np.random.Generator) -> Array:
     """What every dtype can hold: 0 to 100, below 0 where both have a sign, with fractions where the source has them."""
     if source.kind == "b":
         return rng.integers(0, 2, shape).astype(source)
     low = 0 if "u" in (source.kind, target.kind) else -100
     whole = rng.integers(low, 101, shape)
-    return (whole + (0.25 * rng.integers(0, 3, shape) if source.kind == "f" else 0)).astype(source)
+    return np.asarray(whole + (0.25 * rng.integers(0, 3, shape) if source.kind == "f" else 0)).astype(source)
 
 
 def target_of(node: Node) -> np.dtype[Any] | None:
@@ -377,5 +401,10 @@ OPERATORS = declare(
             without_rank_dtypes=PAIRS_OF_DTYPES,
         ),
     ),
+    interactions={
+        "Cast": (
+            Interaction(ABOVE_GROUPS, (Random((DISPATCHED, 64)),), {"to": int(TensorProto.FLOAT16)}, "float32-float16"),
+        ),
+    },
     undefined=UNDEFINED,
 )

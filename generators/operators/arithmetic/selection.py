@@ -19,7 +19,14 @@ import numpy as np
 from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.case import CaseContext, Sample, expect_refusal
-from epcheck.generators.declaration.interaction import Interaction, Literal, Random
+from epcheck.generators.declaration.interaction import (
+    ABOVE_GROUPS,
+    BESIDE_INT32,
+    DISPATCHED,
+    Interaction,
+    Literal,
+    Random,
+)
 from epcheck.generators.directml import DataType, OperatorDesc, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise.elementwise import (
     ElementWiseClip,
@@ -318,7 +325,12 @@ def _clip_description(node: Node, tensor: TensorDesc, low: Array, high: Array) -
 
 
 INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
+    "Clip": (
+        Interaction("beyond_int32", (Literal(BESIDE_INT32), Literal(-(2**31)), Literal(2**31 - 1)), {}, "int64"),
+        Interaction("from_1_beyond_int32", (Literal(BESIDE_INT32), Literal(1), Literal(2**31)), {}, "int64"),
+    ),
     "Where": (
+        Interaction(ABOVE_GROUPS, (Random((DISPATCHED, 64), 0, 1, "bool"), Literal(1), Literal([2] * 64)), {}, "int32"),
         Interaction("condition_of_one_in_the_middle",
                 (Literal([True, False, False, True, True, False], "bool", (2, 1, 3)), Random((2, 4, 3)), Random((2, 4,
                 3)))),

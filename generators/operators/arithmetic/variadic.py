@@ -22,6 +22,7 @@ from epcheck.generators import schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.case import expect_refusal
+from epcheck.generators.declaration.interaction import BESIDE_INT32, Interaction, Literal
 from epcheck.generators.directml import OperatorDesc, TensorDesc
 from epcheck.generators.directml.descriptions.elementwise import elementwise as dml
 from epcheck.generators.families import fused_activation
@@ -41,6 +42,7 @@ from epcheck.generators.families.broadcasting import (
     whole_range,
 )
 from epcheck.generators.node import Node
+from epcheck.generators.operator import declare
 from epcheck.generators.truth import Bound
 
 DECLARES = (
@@ -213,4 +215,8 @@ RULES = (
     ),
 )
 
-OPERATORS = tuple(operator(rule) for rule in RULES)
+BEYOND_INT32 = Interaction("beyond_int32", (Literal(BESIDE_INT32), Literal(BESIDE_INT32[::-1])), {}, "int64")
+
+OPERATORS = declare(
+    tuple(operator(rule) for rule in RULES), interactions={"Max": (BEYOND_INT32,), "Min": (BEYOND_INT32,)}
+)

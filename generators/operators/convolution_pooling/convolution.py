@@ -22,7 +22,7 @@ from epcheck.generators import graph
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.case import CaseContext, Sample, expect_refusal
-from epcheck.generators.declaration.interaction import Interaction, Random
+from epcheck.generators.declaration.interaction import Interaction, Literal, Random
 from epcheck.generators.declaration.parameter_space import ParameterSpace, Parts, Values
 from epcheck.generators.directml import TensorDesc
 from epcheck.generators.directml.descriptions.convolution_pooling.convolution import (
@@ -516,6 +516,9 @@ def _conv(name: str, domain: str, samples: Callable[[], Iterator[ConvSample]]) -
 
 INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     "Conv": (
+        Interaction("height_0", (Random((1, 2, 0, 5)), Random((3, 2, 1, 1)))),
+        Interaction("partial_sum_overflows", (Literal([200] * 16 + [-196] * 16, "", (1, 8, 2, 2)),
+                Literal([180] * 8 + [150] * 8, "", (2, 8, 1, 1))), {}, "float16"),
         Interaction("1d_group_dilation_bias", (Random((1, 4, 9)), Random((4, 2, 3)), Random((4,))),
                 {"group": 2, "dilations": (2,)}),
         Interaction("3d_group_strides", (Random((1, 4, 5, 5, 5)), Random((4, 2, 2, 2, 2))),

@@ -24,7 +24,7 @@ from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.case import CaseContext, Sample, expect_refusal
-from epcheck.generators.declaration.interaction import Interaction, Literal, Random
+from epcheck.generators.declaration.interaction import ABOVE_GROUPS, Interaction, Literal, Random
 from epcheck.generators.declaration.parameter_space import ANY_VALUE, ParameterSpace, Parts, Values
 from epcheck.generators.directml import OperatorDesc, TensorDesc
 from epcheck.generators.directml.descriptions.convolution_pooling.pooling import (
@@ -457,6 +457,7 @@ CUBE = Random((1, 1, 5, 5, 5))
 
 INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     "MaxPool": (
+        Interaction(ABOVE_GROUPS, (Random((1, 1, 2050, 2050)),), {"kernel_shape": (2, 2)}, outputs=1),
         Interaction("3d_dilations", (CUBE,), {"kernel_shape": (2, 2, 2), "dilations": (2, 1, 3)}),
         Interaction("1d_indices_of_equal_values", (Literal([[[1.0, 1.0, 1.0, 0.0, 2.0, 2.0]]]),),
                 {"kernel_shape": (2,)}, "float32", 2),
@@ -522,4 +523,10 @@ OPERATORS = declare(
     ),
     interactions=INTERACTIONS,
     parameter_spaces=PARAMETER_SPACES,
+    magnitudes={
+        "AveragePool": ("sums",),
+        "GlobalAveragePool": ("sums",),
+        "LpPool": ("squares",),
+        "GlobalLpPool": ("squares",),
+    },
 )

@@ -319,7 +319,9 @@ UNDEFINED = {"MaxUnpool": _undefined_indices}
 OPERATORS = declare(
     (
         Operator("MaxUnpool", unpool_samples, unpool_bindings, unpool_node, unpool_truth, unpool_lower, varied=("T1",)),
-        Operator("Col2Im", fold_samples, fold_bindings, fold_node, fold_truth, fold_lower),
+        Operator(
+            "Col2Im", fold_samples, fold_bindings, fold_node, fold_truth, fold_lower, propagates=("NaN", "inf", "-inf")
+        ),
     ),
     undefined=UNDEFINED,
 )

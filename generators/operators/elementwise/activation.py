@@ -28,6 +28,7 @@ from epcheck.generators.bounds import bounds, zero_signs
 from epcheck.generators.bounds.elementary import VULKAN, Shader, bound_formula
 from epcheck.generators.case import CaseContext
 from epcheck.generators.citation import Citations, statement
+from epcheck.generators.declaration.interaction import ABOVE_GROUPS, DISPATCHED, Interaction, Random
 from epcheck.generators.directml import OperatorDesc
 from epcheck.generators.directml.descriptions.elementwise import activation
 from epcheck.generators.directml.descriptions.elementwise.activation import sigmoid, softplus
@@ -434,6 +435,8 @@ OPERATORS = tuple(
         partial(truth, row),
         partial(lower, row),
         gives_fractions=row.name == "Shrink",
+        propagates=("NaN",),
+        interactions=(Interaction(ABOVE_GROUPS, (Random((DISPATCHED, 64)),)),) if row.name == "Relu" else (),
     )
     for row in ACTIVATIONS
 )

@@ -282,6 +282,7 @@ OPERATORS = tuple(
         partial(truth, member),
         partial(lower, member),
         domain=member.domain,
+        magnitudes=("cubes",),
     )
     for member in MEMBERS
 )

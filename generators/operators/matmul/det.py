@@ -187,4 +187,4 @@ def truth(node: Node) -> Truth:
     return Outputs((Output("Y", np.asarray(found.value), found.bound, found.exact),))
 
 
-OPERATORS = (Operator("Det", samples, bindings, node, truth, NO_KERNEL),)
+OPERATORS = (Operator("Det", samples, bindings, node, truth, NO_KERNEL, propagates=("NaN",)),)

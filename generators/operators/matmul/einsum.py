@@ -337,6 +337,6 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
 }  # fmt: skip
 
 OPERATORS = declare(
-    (Operator("Einsum", samples, bindings, node, truth, lower),),
+    (Operator("Einsum", samples, bindings, node, truth, lower, propagates=("NaN",)),),
     interactions=INTERACTIONS,
 )

@@ -334,4 +334,7 @@ OPERATORS = declare(
     (_operator("Gemm", "", samples), _operator("DmlFusedGemm", DML, fused_samples)),
     interactions=INTERACTIONS,
     parameter_spaces=PARAMETER_SPACES,
+    magnitudes={
+        "Gemm": ("products",),
+    },
 )

@@ -21,7 +21,7 @@ from epcheck.generators import data
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.case import CaseContext, Sample, expect_refusal
-from epcheck.generators.declaration.interaction import Interaction, Literal, Random
+from epcheck.generators.declaration.interaction import ABOVE_GROUPS, DISPATCHED, Interaction, Literal, Random
 from epcheck.generators.declaration.parameter_space import ANY_VALUE, ParameterSpace, Parts, Values
 from epcheck.generators.directml import lowering
 from epcheck.generators.directml.descriptions.matmul.matrix_multiply import Gemm, MatrixTransform
@@ -385,6 +385,7 @@ def _operator(name: str, domain: str, its_samples: Any) -> Operator[MatMulSample
 
 INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     "MatMul": (
+        Interaction(ABOVE_GROUPS, (Random((DISPATCHED, 4)), Random((4, 64)))),
         Interaction("matrix_by_column_of_64", (Random((5, 64)), Random((64, 1)))),
         Interaction("row_of_64_by_matrix", (Random((1, 64)), Random((64, 5)))),
         Interaction("dot_of_300", (Random((300,)), Random((300,)))),
@@ -433,4 +434,8 @@ OPERATORS = declare(
     ),
     interactions=INTERACTIONS,
     parameter_spaces=PARAMETER_SPACES,
+    magnitudes={
+        "MatMul": ("products",),
+        "com.microsoft::FusedMatMul": ("products",),
+    },
 )

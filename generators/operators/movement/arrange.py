@@ -19,7 +19,7 @@ import numpy as np
 
 from epcheck.generators.array import Array
 from epcheck.generators.case import expect_refusal
-from epcheck.generators.declaration.interaction import Arange, Interaction, int64s
+from epcheck.generators.declaration.interaction import ABOVE_GROUPS, DISPATCHED, Arange, Interaction, int64s
 from epcheck.generators.declaration.parameter_space import Parts, Values
 from epcheck.generators.declaration.undefined_sample import LENGTH, Answer, UndefinedSample, UndefinedSamples, ramp
 from epcheck.generators.directml.descriptions.movement.layout import (
@@ -396,6 +396,7 @@ def lower_reverse_sequence(node: Node, _outputs: tuple[Array, ...]) -> Lowering 
 
 INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     "Transpose": (
+        Interaction(ABOVE_GROUPS, (Arange((64, DISPATCHED)),), {"perm": (1, 0)}, "int32"),
         Interaction("tiles_of_32_and_rests", (Arange((2, 33, 40)),), {"perm": (0, 2, 1)}),
         Interaction("tile_and_rest", (Arange((33, 40)),), {"perm": (1, 0)}, "uint8"),
         Interaction("tile_and_rest", (Arange((33, 40)),), {"perm": (1, 0)}, "int64"),

@@ -14,7 +14,7 @@ import numpy as np
 
 from epcheck.generators.array import Array
 from epcheck.generators.case import CaseContext, expect_refusal
-from epcheck.generators.declaration.interaction import Arange, Interaction, int64s
+from epcheck.generators.declaration.interaction import ABOVE_GROUPS, DISPATCHED, Arange, Interaction, int64s
 from epcheck.generators.declaration.parameter_space import Parts, Values
 from epcheck.generators.directml.descriptions.movement.layout import Join, Split
 from epcheck.generators.directml.lowering import Lowering
@@ -226,6 +226,7 @@ def lower_split(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
 
 INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     "Concat": (
+        Interaction(ABOVE_GROUPS, (Arange((DISPATCHED, 63)), Arange((DISPATCHED, 1))), {"axis": 1}, "int32"),
         Interaction("third_axis_of_rank_4_unequal", (Arange((2, 2, 3, 2)), Arange((2, 2, 1, 2), 99)),
                 {"axis": 2}),
         Interaction("33_inputs", tuple(Arange((2, 1 + i % 2), 10 * i) for i in range(33)), {"axis": 1}),

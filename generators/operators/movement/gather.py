@@ -14,7 +14,15 @@ import numpy as np
 
 from epcheck.generators.array import Array
 from epcheck.generators.case import expect_refusal
-from epcheck.generators.declaration.interaction import Arange, Interaction, Literal, Random, int64s
+from epcheck.generators.declaration.interaction import (
+    ABOVE_GROUPS,
+    DISPATCHED,
+    Arange,
+    Interaction,
+    Literal,
+    Random,
+    int64s,
+)
 from epcheck.generators.declaration.parameter_space import Parts, Values
 from epcheck.generators.directml.descriptions.movement.gathering import Gather, GatherElements, GatherND1
 from epcheck.generators.directml.lowering import Lowering, pad_rank
@@ -234,6 +242,7 @@ def lower_slices(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
 
 INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     "Gather": (
+        Interaction(ABOVE_GROUPS, (Arange((5, 64)), Random((DISPATCHED,), 0, 4, "int64")), {}, "int32"),
         Interaction("one_index_of_a_negative_axis", (Arange((3, 4)), Literal(1, "int64")), {"axis": -2}),
         Interaction("indices_of_rank_3_inside",
                 (Arange((2, 5, 3)), Literal([4, 0, 2, 3, 1, 0, 2, 2, 4, 1, 3, 0], "int64", (2, 3, 2))), {"axis": 1}),

@@ -16,7 +16,7 @@ import numpy as np
 
 from epcheck.generators.array import Array
 from epcheck.generators.case import expect_refusal
-from epcheck.generators.declaration.interaction import Arange, Interaction, Literal, int64s
+from epcheck.generators.declaration.interaction import ABOVE_GROUPS, DISPATCHED, Arange, Interaction, Literal, int64s
 from epcheck.generators.declaration.optional_io import OptionalIO, each_alone
 from epcheck.generators.declaration.parameter_space import Parts, Values
 from epcheck.generators.directml.descriptions.movement.layout import Padding1, PaddingMode
@@ -185,6 +185,8 @@ def lower(node: Node, outputs: tuple[Array, ...]) -> Lowering | None:
 
 INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     "Pad": (
+        Interaction("wrap_what_is_left", (Arange((7,)), int64s(-3, 3)), {"mode": "wrap"}),
+        Interaction(ABOVE_GROUPS, (Arange((DISPATCHED, 62)), int64s(0, 1, 0, 1)), {"mode": "edge"}, "int32"),
         Interaction("negative_axis_and_value", (Arange((2, 3)), int64s(1, 1), Literal(7.0), int64s(-1))),
         Interaction("both_ends_cropped", (Arange((5,)), int64s(-1, -1))),
         Interaction("edge_of_one_element_far_away", (Arange((1, 1)), int64s(0, 9, 0, 0)), {"mode": "edge"}),

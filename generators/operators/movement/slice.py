@@ -14,7 +14,7 @@ import numpy as np
 from epcheck.generators import data, graph
 from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.claims import newest_claimed_version
-from epcheck.generators.declaration.interaction import Arange, Interaction, int64s
+from epcheck.generators.declaration.interaction import ABOVE_GROUPS, DISPATCHED, Arange, Interaction, int64s
 from epcheck.generators.declaration.parameter_space import Parts, Values
 from epcheck.generators.directml import Slice1, TensorDesc
 from epcheck.generators.directml.lowering import Lowering
@@ -340,6 +340,9 @@ def lower(node: Node) -> Lowering | None:
 
 INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     "Slice": (
+        Interaction("start_int64_min_and_end_below_0", (Arange((6,)), int64s(INT64.min), int64s(-2), int64s(0))),
+        Interaction(ABOVE_GROUPS, (Arange((DISPATCHED, 65)), int64s(-1), int64s(-66), int64s(1), int64s(-1)),
+                {}, "int32"),
         Interaction("three_axes_unsorted_with_steps",
                 (Arange((6, 2, 6)), int64s(0, 0), int64s(6, 6), int64s(2, 0), int64s(2, 3))),
         Interaction("outer_axes_unsorted", (Arange((4, 2, 5)), int64s(1, 0), int64s(5, 3), int64s(2, 0))),

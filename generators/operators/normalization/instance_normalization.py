@@ -427,6 +427,7 @@ OPERATORS = tuple(
         truth,
         lower,
         domain=DOMAINS.get(name, ""),
+        magnitudes=("squares",),
     )
     for name, samples in SAMPLES.items()
 )

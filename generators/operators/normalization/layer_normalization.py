@@ -32,6 +32,7 @@ from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, propagation
 from epcheck.generators.bounds.propagation import Moments
 from epcheck.generators.case import CaseContext, Sample, expect_refusal
+from epcheck.generators.declaration.interaction import ABOVE_GROUPS, DISPATCHED, Interaction, Random
 from epcheck.generators.declaration.optional_io import OptionalIO
 from epcheck.generators.declaration.parameter_space import ANY_NUMBER, ParameterSpace, Parts, Values
 from epcheck.generators.directml import TensorDesc
@@ -455,6 +456,16 @@ OPERATORS = declare(
         *map(_layer, ("LayerNormalization", "SimplifiedLayerNormalization", "RMSNormalization")),
         *map(_skip, SKIP),
     ),
+    interactions={
+        "LayerNormalization": (Interaction(ABOVE_GROUPS, (Random((DISPATCHED, 4)), Random((4,))), outputs=1),),
+    },
     optional_io=OPTIONAL_IO,
     parameter_spaces=PARAMETER_SPACES,
+    magnitudes={
+        "LayerNormalization": ("squares",),
+        "SimplifiedLayerNormalization": ("squares",),
+        "RMSNormalization": ("squares",),
+        "com.microsoft::SkipLayerNormalization": ("squares",),
+        "com.microsoft::SkipSimplifiedLayerNormalization": ("squares",),
+    },
 )

@@ -223,4 +223,8 @@ OPERATORS = declare(
     ),
     interactions=INTERACTIONS,
     parameter_spaces=PARAMETER_SPACES,
+    magnitudes={
+        "LRN": ("squares",),
+        "LpNormalization": ("squares",),
+    },
 )

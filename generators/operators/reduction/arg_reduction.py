@@ -20,6 +20,7 @@ import numpy as np
 from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.case import CaseContext, Sample, expect_refusal
+from epcheck.generators.declaration.interaction import BESIDE_INT32, Interaction, Literal
 from epcheck.generators.declaration.parameter_space import ANY_VALUE
 from epcheck.generators.declaration.undefined_sample import (
     EMPTY_ROWS,
@@ -204,6 +205,9 @@ PARAMETER_SPACES = dict.fromkeys(
 
 OPERATORS = declare(
     tuple(Operator(name, samples, partial(bindings, name), partial(node, name), truth, lower) for name in DESCS),
+    interactions=dict.fromkeys(
+        DESCS, (Interaction("beyond_int32", (Literal(BESIDE_INT32, "", (4, 2)),), {"axis": 1}, "int64"),)
+    ),
     undefined=UNDEFINED,
     parameter_spaces=PARAMETER_SPACES,
 )

@@ -32,7 +32,16 @@ from epcheck.generators import data, graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, propagation
 from epcheck.generators.case import CaseContext, Sample, expect_refusal
-from epcheck.generators.declaration.interaction import Arange, Interaction, Literal, Random, int64s
+from epcheck.generators.declaration.interaction import (
+    ABOVE_GROUPS,
+    BESIDE_INT32,
+    DISPATCHED,
+    Arange,
+    Interaction,
+    Literal,
+    Random,
+    int64s,
+)
 from epcheck.generators.declaration.parameter_space import ANY_VALUE, Parts, Values
 from epcheck.generators.declaration.undefined_sample import (
     EMPTY_ROWS,
@@ -469,6 +478,7 @@ def _infinite_rows(infinity: float) -> Iterator[Interaction]:
 
 INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     "ReduceSum": (
+        Interaction(ABOVE_GROUPS, (Random((DISPATCHED, 5)), int64s(1))),
         *(
 Interaction(f"beyond_{name}", (Literal(values), int64s(0)), {}, dtype)
 for name, (values, dtype) in SUMS_BEYOND.items()
@@ -488,12 +498,14 @@ for name, (values, dtype) in SUMS_BEYOND.items()
     ),
     "ReduceMax": (
         *_infinite_rows(-np.inf),
+        Interaction("beyond_int32", (Literal(BESIDE_INT32, "", (4, 2)), int64s(1)), {}, "int64"),
         Interaction("greatest_at_the_end_of_1025", (Arange((1025,)), int64s(0))),
         AXES_0_2_4,
         ROWS_BEYOND_16_BITS,
     ),
     "ReduceMin": (
         *_infinite_rows(np.inf),
+        Interaction("beyond_int32", (Literal(BESIDE_INT32, "", (4, 2)), int64s(1)), {}, "int64"),
         Interaction("least_at_the_end_of_1025", (Literal([-float(i) for i in range(1025)]), int64s(0))),
     ),
     "ReduceMean": (
@@ -553,4 +565,10 @@ OPERATORS = declare(
     interactions=INTERACTIONS,
     undefined=UNDEFINED,
     parameter_spaces=PARAMETER_SPACES,
+    magnitudes={
+        "ReduceL2": ("squares",),
+        "ReduceMean": ("sums",),
+        "ReduceLogSum": ("sums",),
+        "ReduceLogSumExp": ("exponentials",),
+    },
 )

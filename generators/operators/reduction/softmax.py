@@ -23,7 +23,7 @@ from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds, propagation
 from epcheck.generators.case import CaseContext, Sample, expect_refusal
-from epcheck.generators.declaration.interaction import Arange, Interaction, Literal
+from epcheck.generators.declaration.interaction import ABOVE_GROUPS, DISPATCHED, Arange, Interaction, Literal, Random
 from epcheck.generators.declaration.parameter_space import ANY_NUMBER
 from epcheck.generators.directml import OperatorDesc, TensorDesc
 from epcheck.generators.directml.descriptions.reduction import softmax as descs
@@ -224,6 +224,7 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
         Interaction("greatest_at_the_end_of_257", (Arange((1, 257)),), {"axis": -1}),
     ),
     "Softmax": (
+        Interaction(ABOVE_GROUPS, (Random((DISPATCHED, 3)),), {"axis": -1}),
         *ROWS_FROM_MINUS_INFINITY,
     ),
     "LogSoftmax": (
@@ -235,7 +236,22 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
 PARAMETER_SPACES = dict.fromkeys(DESCS, make_axis_space(make_axis_parts, {"axis": AXES}, ("minus_inf", *ANY_NUMBER)))
 
 OPERATORS = declare(
-    tuple(Operator(name, samples, partial(bindings, name), partial(node, name), truth, lower) for name in DESCS),
+    tuple(
+        Operator(
+            name,
+            samples,
+            partial(bindings, name),
+            partial(node, name),
+            truth,
+            lower,
+            propagates=() if name == "Hardmax" else ("NaN",),
+        )
+        for name in DESCS
+    ),
     interactions=INTERACTIONS,
     parameter_spaces=PARAMETER_SPACES,
+    magnitudes={
+        "Softmax": ("exponentials",),
+        "LogSoftmax": ("exponentials",),
+    },
 )

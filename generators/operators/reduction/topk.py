@@ -15,7 +15,7 @@ import numpy as np
 from epcheck.generators import data, graph
 from epcheck.generators.array import Array
 from epcheck.generators.case import CaseContext, Sample, expect_refusal
-from epcheck.generators.declaration.interaction import Interaction, Literal, Random, int64s
+from epcheck.generators.declaration.interaction import BESIDE_INT32, Interaction, Literal, Random, int64s
 from epcheck.generators.declaration.parameter_space import ANY_VALUE, Parts, Values
 from epcheck.generators.directml import AxisDirection, TensorDesc, TopK1
 from epcheck.generators.directml.lowering import Lowering, count_missing, pad_rank
@@ -287,6 +287,8 @@ def lower(node: Node) -> Lowering | None:
 
 INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     "TopK": (
+        Interaction("beyond_int32", (Literal(BESIDE_INT32), int64s(3)), {"axis": 0}, "int64", 2),
+        Interaction("least_beyond_int32", (Literal(BESIDE_INT32), int64s(3)), {"axis": 0, "largest": 0}, "int64", 2),
         Interaction("one_of_two_greatest", (Literal([1.0, 5.0, 5.0, 2.0]), int64s(1)), {"axis": 0}, "float32", 2),
         Interaction("one_of_two_least", (Literal([3.0, 1.0, 1.0]), int64s(1)), {"axis": 0, "largest": 0}, "float32",
                 2),

@@ -353,6 +353,6 @@ def stft_truth(node: Node) -> Truth:
 
 
 OPERATORS = (
-    Operator("DFT", dft_samples, dft_bindings, dft_node, dft_truth, SHADERS, varied=("T1",)),
-    Operator("STFT", stft_samples, stft_bindings, stft_node, stft_truth, SHADERS, varied=("T1",)),
+    Operator("DFT", dft_samples, dft_bindings, dft_node, dft_truth, SHADERS, varied=("T1",), propagates=("NaN",)),
+    Operator("STFT", stft_samples, stft_bindings, stft_node, stft_truth, SHADERS, varied=("T1",), propagates=("NaN",)),
 )

@@ -40,7 +40,7 @@ def test_a_provider_without_a_fault_has_none() -> None:
 
 
 def test_a_wrong_fusion_is_found_and_made_small() -> None:
-    found = search("fuses_add_and_relu_wrong", 100)
+    found = search("fuses_add_and_relu_wrong", 200)
     faults = list(found.faults.values())
     assert faults
     for fault in faults:

@@ -15,6 +15,7 @@ import numpy as np
 from epcheck.generators import schema
 from epcheck.generators.array import Array
 from epcheck.generators.case import CaseContext, Sample
+from epcheck.generators.declaration.interaction import ABOVE_GROUPS, DISPATCHED, Interaction, Literal, Random
 from epcheck.generators.declaration.undefined_sample import NAN_LEVEL, Answer, UndefinedSample, UndefinedSamples
 from epcheck.generators.directml import lowering
 from epcheck.generators.directml.descriptions.quantized.linear_quantization import (
@@ -207,5 +208,14 @@ OPERATORS = declare(
             ("DequantizeLinear", dequantize_samples, truth_of_dequantize),
         )
     ),
+    interactions={
+        "QuantizeLinear": (
+            Interaction(
+                ABOVE_GROUPS,
+                (Random((DISPATCHED, 64), -60, 60), Literal(0.5, "float32", ()), Literal(3, "uint8", ())),
+                dtype="float32-uint8",
+            ),
+        ),
+    },
     undefined=UNDEFINED,
 )
