@@ -19,6 +19,8 @@ KINDS = {
     "neutral": "nodes that change nothing, or nearly: adding 0, transposing twice, padding by 0",
     "moved": "casts, transposes and reshapes that optimisers move past other nodes",
     "quantized": "groups of DequantizeLinear, an operator and QuantizeLinear",
+    "rule": "what a rewrite rule of an optimiser or a provider applies to",
+    "broken": "what a rewrite rule does not apply to, since one of its preconditions does not hold",
     "between": "a node that the provider leaves to the CPU, between two that it takes",
 }
 """What a graph is aimed at -> in words."""
@@ -35,6 +37,7 @@ class GraphSample:
     """kind: one of KINDS. write: puts the graph into a sketch. dtypes: numpy names, of the graph's numbers.
 
     elsewhere: op_types of nodes that need not be on the provider. opset: of ai.onnx, where the graph is about another.
+    special: values between nodes may be infinite, no number, or large.
     """
 
     kind: str
@@ -43,6 +46,7 @@ class GraphSample:
     dtypes: tuple[str, ...] = FLOAT32
     elsewhere: tuple[str, ...] = ()
     opset: int = OPSET
+    special: bool = False
 
     @property
     def sample(self) -> str:

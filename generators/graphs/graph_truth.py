@@ -64,18 +64,22 @@ def judge_graph(
     seed: int = 0,
     known: Mapping[str, Output] | None = None,
     judge_moved: Judge | None = None,
+    accept: Callable[[Output], bool] | None = None,
 ) -> NodeGraph | Open:
     """The graph with its truth, or why it is open. seed: of the random changes. known: the truth of every value that a
-    step makes, where it was evaluated before. judge_moved: as judge, of nodes that it knows but for their values."""
+    step makes, where it was evaluated before. judge_moved: as judge, of nodes that it knows but for their values.
+    accept: whether a value may go on to another node; `is_moderate` where it is left out."""
+    accept = accept or is_moderate
     entering = {operand.name: operand.value for operand in sources}
-    exact = _evaluate_steps(judge, steps, entering, _keep_elements) if known is None else dict(known)
+    exact = _evaluate_steps(judge, steps, entering, accept, _keep_elements) if known is None else dict(known)
     if isinstance(exact, Open):
         return exact
     values = {**entering, **{name: output.value for name, output in exact.items()}}
     changes = {name: np.zeros(output.value.shape) for name, output in exact.items()}
     rng = np.random.default_rng(seed)
     for direction in DIRECTIONS if len(steps) > 1 else ():
-        moved = _evaluate_steps(judge_moved or judge, steps, entering, partial(_move_elements, rng, direction), exact)
+        move = partial(_move_elements, rng, direction)
+        moved = _evaluate_steps(judge_moved or judge, steps, entering, accept, move, exact)
         if isinstance(moved, Open):
             return Open(f"small errors change it: {moved.reason}")
         for name, output in exact.items():
@@ -88,6 +92,8 @@ def judge_graph(
                 if not np.array_equal(other, output.value):
                     return Open("small errors change an integer")
                 continue
+            if not np.array_equal(np.isnan(other), np.isnan(output.value)):
+                return Open("small errors change what is no number")
             with np.errstate(all="ignore"):
                 change = np.abs(other.astype(np.float64) - output.value.astype(np.float64))
             changes[name] = np.fmax(changes[name], change)  # which leaves out NaN
@@ -103,6 +109,7 @@ def _evaluate_steps(
     judge: Judge,
     steps: Sequence[Step],
     entering: Mapping[str, Array],
+    accept: Callable[[Output], bool],
     move: Callable[[int, Output], Array],
     exact: Mapping[str, Output] | None = None,
 ) -> dict[str, Output] | Open:
@@ -113,7 +120,7 @@ def _evaluate_steps(
         if exact is not None and moved.isdisjoint(step.inputs):
             results: Mapping[str, Output] | Open = {name: exact[name] for name in step.outputs if name}
         else:
-            results = _results(judge, step, values)
+            results = _results(judge, step, values, accept)
         if isinstance(results, Open):
             return results
         for name, output in results.items():
@@ -124,13 +131,15 @@ def _evaluate_steps(
     return found
 
 
-def _results(judge: Judge, step: Step, values: Mapping[str, Array]) -> dict[str, Output] | Open:
+def _results(
+    judge: Judge, step: Step, values: Mapping[str, Array], accept: Callable[[Output], bool]
+) -> dict[str, Output] | Open:
     """Value -> its truth, of those that a step makes."""
     truth = judge(step.key, step.reading(values))
     if not isinstance(truth, Outputs):
         return truth if isinstance(truth, Open) else Open("a node has no single result")
     found = name_outputs(step, truth)
-    return found if all(map(is_moderate, found.values())) else Open("a value is no ordinary number")
+    return found if all(map(accept, found.values())) else Open("a value is no ordinary number")
 
 
 def name_outputs(step: Step, truth: Outputs) -> dict[str, Output]:
@@ -166,14 +175,17 @@ def _move_elements(rng: np.random.Generator, direction: int, number: int, output
     if not isinstance(bound, Ulp) or value.dtype.kind != "f":
         return value
     with np.errstate(all="ignore"):
-        return np.asarray(value.astype(np.float64) + signs * _own(output)).astype(value.dtype)
+        return np.asarray(np.where(np.isfinite(value), value.astype(np.float64) + signs * _own(output), value)).astype(
+            value.dtype
+        )
 
 
 def _own(output: Output) -> Array:
     """How far a node itself may be from the truth: its bound in ULP, or its floor where that is more."""
     bound = output.bound
     assert isinstance(bound, Ulp)
-    step = np.spacing(np.abs(output.value)).astype(np.float64)
+    with np.errstate(over="ignore"):
+        step = np.spacing(np.abs(np.where(np.isfinite(output.value), output.value, 0))).astype(np.float64)
     return np.maximum(bound.bound * step, bound.floor)
 
 
@@ -187,7 +199,8 @@ def _widen_bound(output: Output, name: str, change: Array) -> Output | None:
         bound = Ulp(0.5 if output.exact is None else 1.0, (statement("the operator is exact"),))
     assert isinstance(bound, Ulp)
     floor = _own(replace(output, bound=bound)) + SAFETY * change
-    scale = float(np.abs(output.value.astype(np.float64)).max())
+    finite = np.isfinite(output.value)
+    scale = float(np.abs(output.value.astype(np.float64)).max(initial=0.0, where=finite))
     if change.any() and float(floor.max()) > LARGEST_SHARE * max(scale, 1e-3):
         return None
     if not change.any():

@@ -66,9 +66,11 @@ def test_every_model_is_valid_and_its_shapes_can_be_inferred() -> None:
             continue
         if is_without_truth(built):
             continue
-        known = built.case.operator in NO_INFERENCE or built.case.id == UNORDERED_AXES
+        model = model_of(built)
+        bodies = any(node.op_type == "MeanVarianceNormalization" for node in model.graph.node)
+        known = bodies or built.case.operator in NO_INFERENCE or built.case.id == UNORDERED_AXES
         full = not isinstance(built.truth, Refusal) and not known
-        onnx.checker.check_model(model_of(built), full_check=full)
+        onnx.checker.check_model(model, full_check=full)
 
 
 @pytest.mark.slow
