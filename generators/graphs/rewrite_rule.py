@@ -90,7 +90,7 @@ class RewriteRule:
     broken: of one precondition each that does not hold. applies: other graphs to which the rule applies.
     values: name of a tensor -> its numbers, repeated until it is full. special: values between nodes may be infinite,
     no number, or large. in_general: the preconditions of every rule are broken as well. dtypes, opset, elsewhere: as in
-    GraphSample.
+    GraphSample. also: further dtypes of `graph` alone.
     """
 
     name: str
@@ -100,6 +100,7 @@ class RewriteRule:
     applies: Replacements = field(default_factory=dict)
     values: Mapping[str, Sequence[float]] = field(default_factory=dict)
     dtypes: tuple[str, ...] = FLOAT32
+    also: tuple[str, ...] = ()
     special: bool = False
     in_general: bool = True
     opset: int = OPSET
@@ -108,7 +109,8 @@ class RewriteRule:
     def samples(self) -> Samples:
         """Its graphs: where it applies, then where a precondition is broken."""
         graph = self.read()
-        yield self._sample(APPLIES, self.name, graph)
+        applied = self._sample(APPLIES, self.name, graph)
+        yield replace(applied, dtypes=(*applied.dtypes, *self.also))
         for name, texts in self.applies.items():
             yield self._sample(APPLIES, f"{self.name}_{name}", self.read(texts))
         for name, texts in self.broken.items():

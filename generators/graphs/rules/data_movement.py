@@ -111,10 +111,12 @@ TRANSPOSES_AND_RESHAPES = (
         "transpose_reshape", TRANSPOSES, "float[1,3,4] x", "Transpose<perm=[1,0,2]>(_)", "Reshape(_, [4, -1])",
         broken={"of_rows": ("[1,0,2]", "[0,2,1]"), "zero_copies": ("[1,0,2]", "[2,0,1]", "[4, -1]", "[0, -1]"),
                 "back": ("[1,0,2]", "[2,1,0]", "[4, -1]", "[1, 3, 4]")},
+        also=("float16",),
     ),
     chain(
         "reshape_transpose", TRANSPOSES, "float[2,3,4] x", "Reshape(_, [1, 6, 4])", "Transpose<perm=[1,0,2]>(_)",
         broken={"of_rows": ("[1,0,2]", "[0,2,1]"), "of_all": ("[1,0,2]", "[2,1,0]")},
+        also=("float16",),
     ),
     chain(
         "channel_shuffle", "providers/qnn/builder/qnn_node_group/channel_shuffle_fusion.cc", "float[1,6,2,5] x",
@@ -122,12 +124,14 @@ TRANSPOSES_AND_RESHAPES = (
         broken={"of_other_groups": ("2, 3, 2", "3, 2, 2"), "of_rows": ("[0,2,1,3,4]", "[0,1,3,2,4]"),
                 "of_groups_and_rows": ("[0,2,1,3,4]", "[0,3,2,1,4]"),
                 "into_another_shape": ("[1, 6, 2, 5]", "[1, 3, 4, 5]")},
+        also=("float16",),
     ),
     chain(
         "depth_to_space", "openvino: common_optimizations/depth_to_space_fusion.cpp", "float[1,8,2,3] x",
         "Reshape(_, [1, 2, 2, 2, 2, 3])", "Transpose<perm=[0,3,4,1,5,2]>(_)", "Reshape(_, [1, 2, 4, 6])",
         applies={"depth_first": ("[0,3,4,1,5,2]", "[0,1,4,2,5,3]")},
         broken={"columns_first": ("[0,3,4,1,5,2]", "[0,3,4,2,5,1]"), "rows_last": ("[0,3,4,1,5,2]", "[0,3,1,4,2,5]")},
+        also=("float16",),
     ),
     chain(
         "rank_6_transpose", "providers/qnn/builder/qnn_node_group/reshape_transpose_rank5.cc", "float[1,4,6,10] x",
@@ -139,6 +143,7 @@ TRANSPOSES_AND_RESHAPES = (
         "reshape_reshape", "optimizer/reshape_fusion.cc", "float[2,3,4] x", "Reshape(_, [6, 4])", "Reshape(_, [3, -1])",
         broken={"second_copies": ("[3, -1]", "[0, 2, -1]"), "both_copy": ("[6, 4]", "[4, 0, -1]", "[3, -1]", "[0, -1]"),
                 "back": ("[3, -1]", "[2, 3, 4]"), "copies_nothing": ("[3, -1]", "[-1, 0]")},
+        also=("float16",),
     ),
     chain(
         "reshape_of_nothing", "optimizer/reshape_fusion.cc", "float[2,0,4] x", "Reshape(_, [0, 0, 2, 2])",
@@ -166,6 +171,7 @@ SQUEEZES = (
         broken={"axis_0": ("Unsqueeze(a, [1])", "Unsqueeze(a, [0])"),
                 "axis_2": ("Unsqueeze(a, [1])", "Unsqueeze(a, [-1])"),
                 "two_axes": ("Unsqueeze(a, [1])", "Unsqueeze(a, [1, 2])")},
+        also=("float16",),
     ),
     chain(
         "unsqueeze_squeeze", "openvino: common_optimizations/nop_elimination.cpp", "float[1,3,1] x",
@@ -173,6 +179,7 @@ SQUEEZES = (
         applies={"axis_0": ("Squeeze(a, [1])", "Squeeze(a, [0])")},
         broken={"axis_3": ("Squeeze(a, [1])", "Squeeze(a, [-1])"),
                 "all_axes": ("Squeeze(a, [1])", "Squeeze(a)"), "two_axes": ("Squeeze(a, [1])", "Squeeze(a, [0, 3])")},
+        also=("float16",),
     ),
     chain(
         "unsqueeze_unsqueeze", "optimizer/unsqueeze_elimination.cc", "float[2,3] x", "Unsqueeze(_, [0])",
@@ -208,6 +215,7 @@ SLICES_AND_CONCATS = (
          "Split<axis=1>(a, [1, 2])"),
          "of_halves_of_another_size": ("float[4,3] x", "float[2,3] x", "[4, 4]", "[3, 3]")},
          {"without_sizes": ("(a, [4, 4])", "(a)")},
+        also=("float16",),
     ),
     RewriteRule(
         "split_concat", "openvino: common_optimizations/split_squeeze_concat_fusion.cpp",
@@ -216,6 +224,7 @@ SLICES_AND_CONCATS = (
          "one_twice": ("(a, b)", "(a, a)"), "of_uneven_parts_in_another_order": ("[3, 3]", "[2, 4]", "(a, b)",
          "(b, a)"),
          "and_one_more": ("(a, b)", "(a, b, a)")},
+        also=("float16",),
     ),
     RewriteRule(
         "concat_slice", "optimizer/concat_slice_elimination.cc",
@@ -224,6 +233,7 @@ SLICES_AND_CONCATS = (
          "of_another_axis": ("[3], [7], [1]", "[1], [7], [0]"),
          "backwards": ("[3], [7], [1])", "[6], [2], [1], [-1])")},
         {"first": ("[3], [7]", "[0], [3]"), "from_the_end": ("[3]", "[-4]")},
+        also=("float16",),
     ),
     RewriteRule(
         "slice_concat", ALGEBRA,
@@ -233,6 +243,7 @@ SLICES_AND_CONCATS = (
          "of_another_axis": ("[0], [2], [0]", "[0], [3], [0]", "[2], [6]", "[3], [6]", "Concat<axis=0>",
          "Concat<axis=1>"),
          "one_backwards": ("[2], [6], [0])", "[5], [1], [0], [-1])")},
+        also=("float16",),
     ),
     RewriteRule(
         "concat_concat", "openvino: common_optimizations/concat_fusion.cpp",
@@ -249,6 +260,7 @@ SLICES_AND_CONCATS = (
                 "both_backwards": ("[1], [6], [0], [2]", "[-2], [-9], [0], [-2]", "[1], [3], [0])",
                 "[-1], [-9], [0], [-1])")},
         applies={"from_the_new_end": ("(a, [1], [3]", "(a, [-2], [5]")},
+        also=("float16",),
     ),
     chain(
         "pad_slice", "optimizer/pad_fusion.cc", "float[4,5] x", "Pad(_, [1, 2, 0, 0])",
@@ -256,6 +268,7 @@ SLICES_AND_CONCATS = (
         broken={"one_earlier": ("[1, 2], [5", "[0, 2], [5"),
                 "padded_by_0_5": ("2, 0, 0])", "2, 0, 0], 0.5)", "[1, 2], [5", "[0, 1], [5"),
                 "axes_the_other_way": ("[0, 1]", "[1, 0]")}, in_general=False,
+        also=("float16",),
     ),
     chain(
         "pad_pad", "openvino: common_optimizations/pad_fusion.cpp", "float[4,5] x", "Pad(_, [1, 0, 0, 2], 0.5)",
@@ -277,6 +290,7 @@ SLICES_AND_CONCATS = (
         {"from_the_end": ("[3], [5]", "[-2], [5]"),
          "of_a_scalar": ("(t, [2])", "(t, 2)", "y = Concat<axis=1>(c, b, a)",
          "e = Unsqueeze(b, [1]) y = Concat<axis=1>(c, e, a)")},
+        also=("float16",),
     ),
     chain(
         "space_to_depth_to_space", ALGEBRA, "float[1,8,2,3] x",
@@ -295,6 +309,7 @@ def _join_gathers() -> Iterator[RewriteRule]:
         "gather_squeeze", ALGEBRA, "float[1,3,4] x",
         "Gather<axis=1>(_, [2])", "Squeeze(_, [1])", broken={"of_all_axes": ("Squeeze(a, [1])", "Squeeze(a)"),
         "from_the_end": ("(x, [2])", "(x, [-3])")},
+        also=("float16",),
     )  # fmt: skip
     yield chain(
         "gather_unsqueeze", "openvino: common_optimizations/eliminate_unsqueeze_gather.cpp", "float[2,3,4] x",

@@ -299,6 +299,7 @@ SOFTMAXES = (
          "of_another_axis": ("axes=[2]", "axes=[1]", "(e, [2])", "(e, [1])"),
          "of_two_axes": ("axes=[2]", "axes=[1,2]", "(e, [2])", "(e, [1, 2])"),
          "the_other_way": ("Div(e, t)", "Div(t, e)"), "dropped": ("ReduceSum(e", "ReduceSum<keepdims=0>(e")},
+        also=("float64",),
     ),
     chain(
         "softmax_log", ALGEBRA, "float[3,3] x", "Softmax<axis=1>(_)",
@@ -339,6 +340,7 @@ ACTIVATIONS = (
         "(float[2,3,4] x) => (y) { a = Mul(x, 1.702) s = Sigmoid(a) y = Mul(x, s) }",
         {"of_a_vector": ("1.702", "[1.702, 1.0, 2.0, 0.5]"), "of_higher_rank": ("1.702", "[[[[1.702]]]]"),
          "of_the_product": ("Mul(x, s)", "Mul(a, s)")},
+        also=("float64",),
     ),
     RewriteRule(
         "hardswish", "openvino: common_optimizations/hswish_fusion.cpp",
@@ -346,6 +348,7 @@ ACTIVATIONS = (
         {"plus_1": ("3.0", "1.0"), "up_to_4": ("6.0) m", "4.0) m"), "by_3": ("m, 6.0", "m, 3.0"),
          "from_1": ("0.0, 6.0", "1.0, 6.0"), "of_the_sum": ("Mul(x, c)", "Mul(a, c)")},
         values={"x": (-4.1, -2.53, -1.07, 0.51, 1.53, 2.77, 3.51, 7.3)},
+        also=("float64",),
     ),
     RewriteRule(
         "hardsigmoid_mul", "providers/qnn/builder/qnn_node_group/hardsigmoid_mul_fusion.cc",
@@ -377,6 +380,7 @@ ACTIVATIONS = (
          "of_a_vector": ("m, 0.5", "m, [0.5, 0.5, 0.5, 0.25]"), "of_higher_rank": ("m, 0.5", "m, [[[[0.5]]]]"),
          "of_tanh": ("Erf", "Tanh")},
         {"multiplied": ("Div(x, 1.4142135381698608)", "Mul(x, 0.7071067690849304)")},
+        also=("float64",),
     ),
     RewriteRule(
         "bias_gelu", "optimizer/bias_gelu_fusion.cc",
@@ -386,6 +390,7 @@ ACTIVATIONS = (
          "of_higher_rank": ("float[4] w", "float[1,1,1,4] w"), "of_two_biases": ("Mul(x, a)", "Mul(t, a)"),
          "subtracted": ("Add(t, w)", "Sub(t, w)")},
         {"first": ("(t, w)", "(w, t)")},
+        also=("float64",),
     ),
     RewriteRule(
         "fast_gelu", "optimizer/fast_gelu_fusion.cc",
@@ -394,6 +399,7 @@ ACTIVATIONS = (
          "of_another_tensor": ("Mul(x, 0.5)", "Mul(z, 0.5)"),
          "of_another_sum": ("Add(x, c)", "Add(z, c)"), "plus_2": ("(f, 1.0)", "(f, 2.0)"),
          "of_a_third": ("(x, 0.5)", "(x, 0.333)")},
+        also=("float64",),
     ),
 )  # fmt: skip
 """Activations as several nodes."""
@@ -420,6 +426,7 @@ NORMALIZATIONS = (
          "bias_subtracted": ("Add(s, w)", "Sub(s, w)"), "divided_by_scale": ("Mul(n, p)", "Div(n, p)"),
          "epsilon_outside": ("e = Add(v, 0.001) r = Sqrt(e)", "e = Sqrt(v) r = Add(e, 0.001)")},
         {"squared_by_mul": ("Pow(d, 2.0)", "Mul(d, d)"), "scale_first": ("(n, p)", "(p, n)")},
+        also=("float64",),
     ),
     RewriteRule(
         "skip_layer_normalization", "optimizer/skip_layer_norm_fusion.cc",
@@ -437,6 +444,7 @@ NORMALIZATIONS = (
          "with_mean": ("y = LayerNormalization<axis=-1>(a, p, w)", "y, g, h = LayerNormalization<axis=-1>(a, p, w)",
          "=> (y)", "=> (y, g)")},
         {"the_other_way": ("Add(t, z)", "Add(z, t)")},
+        also=("float64",),
     ),
     RewriteRule(
         "layer_normalization_add", "optimizer/layer_norm_fusion.cc",
@@ -447,6 +455,7 @@ NORMALIZATIONS = (
          "subtracted": ("Add(a, z)", "Sub(z, a)"), "of_axis_1": ("axis=-1", "axis=1", "float[4] p, float[4] w",
          "float[3,4] p, float[3,4] w")},
         applies={"first": ("Add(a, z)", "Add(z, a)")},
+        also=("float64",),
     ),
     RewriteRule(
         "layer_normalization_mul_add", "optimizer/layer_norm_fusion.cc",
@@ -469,6 +478,7 @@ NORMALIZATIONS = (
          "ReduceSum(q, [-1])"),
          "of_fourth_powers": ("2.0", "4.0"), "without_root": ("Sqrt(e)", "Abs(e)")},
         {"by_reciprocal": ("n = Div(x, r)", "i = Reciprocal(r) n = Mul(x, i)"), "scale_first": ("(n, p)", "(p, n)")},
+        also=("float64",),
     ),
     RewriteRule(
         "instance_normalization", "openvino: common_optimizations/mvn_fusion.cpp",

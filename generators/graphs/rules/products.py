@@ -113,6 +113,7 @@ def _join_normalizations() -> Iterator[RewriteRule]:
         "conv_group_batchnormalization", "optimizer/conv_bn_fusion.cc", IMAGE, "Conv<group=2>(_, w, v)", norm,
         weights=f"float[6,2,3,3] w, float[6] v, {numbers}",
         broken={"of_no_bias": ("(x, w, v)", "(x, w)", ", float[6] v,", ",")},
+        also=("float64",),
     )  # fmt: skip
     yield chain(
         "convtranspose_batchnormalization", "openvino: common_optimizations/conv_mul_fusion.cpp", IMAGE,
@@ -255,6 +256,7 @@ def _join_activations() -> Iterator[RewriteRule]:
          "of_two_convolutions": ("b = Add(a, z)", "t = Conv(z, w) b = Add(a, t)"),
          "of_hardsigmoid": ("Relu(b)", "HardSigmoid(b)"), "clipped": ("Relu(b)", "Clip(b, -0.25, 0.5)")},
         {"first": ("(a, z)", "(z, a)"), "as_sum": ("Add(a, z)", "Sum(a, z)")},
+        also=("float64",),
     )  # fmt: skip
     yield chain(
         "matmul_activation", "optimizer/matmul_activation_fusion.cc", "float[2,3,4] x, float[4,5] z", "MatMul(_, z)",
@@ -309,6 +311,7 @@ SUMS_AND_FACTORS = (
                 "to_one_column": ("float[4,5] w", "float[4,1] w"),
                 "of_itself": ("Add(a, u)", "Add(a, a)")},
         applies={"first": ("(a, u)", "(u, a)"), "of_one": ("float[5] u", "float[1] u")},
+        also=("float64",),
     ),
     chain(
         "gemm_add", "optimizer/gemm_sum_fusion.cc", "float[3,4] x", "Gemm(_, w)", "Add(_, u)",
@@ -319,6 +322,7 @@ SUMS_AND_FACTORS = (
                 "summed_with_two": ("Add(a, u)", "Sum(a, u, u)"), "of_rank_3": ("float[5] u", "float[2,3,5] u")},
         applies={"with_beta": ("Gemm(", "Gemm<beta=0.25>("), "summed": ("Add(a, u)", "Sum(a, u)"),
                 "summed_last": ("Add(a, u)", "Sum(u, a)")}, in_general=False,
+        also=("float64",),
     ),
     chain(
         "matmul_scale", "optimizer/matmul_scale_fusion.cc", "float[2,3,4] x, float[2,4,5] z", "Mul(_, 0.25)",
@@ -329,11 +333,13 @@ SUMS_AND_FACTORS = (
                 "by_rank_4": ("b, 0.5", "b, [[[[0.5]]]]"), "by_0": ("0.25", "0.0")},
         applies={"on_the_right": ("a = Mul(x, 0.25) b = MatMul(a, z)", "a = Mul(0.25, z) b = MatMul(x, a)"),
                 "minus": ("0.25", "-4.0"), "of_one": ("0.25", "[0.25]")},
+        also=("float64",),
     ),
     chain(
         "matmul_batchnormalization", "optimizer/matmul_bn_fusion.cc", "float[3,4] x", "MatMul(_, w)",
         "BatchNormalization<epsilon=0.5>(_, p, u, v, pv)",
         weights="float[4,5] w, float[5] p, float[5] u, float[5] v, float[5] pv",
+        also=("float64",),
     ),
     chain(
         "matmul_transpose_batchnormalization", "optimizer/matmul_bn_fusion.cc", "float[6,4] x", "MatMul(_, w)",
@@ -371,6 +377,7 @@ SUMS_AND_FACTORS = (
         "Reshape(_, [-1, 4])", "Gemm<transB=1>(_, w, v)", "Reshape(_, [2, 3, 5])", weights="float[5,4] w, float[5] v",
         broken={"of_rows": ("[-1, 4]", "[4, -1]", "float[5,4] w, float[5] v", "float[5,6] w, float[5] v", "[2, 3, 5]",
                 "[2, 2, 5]"), "into_columns": ("[2, 3, 5]", "[5, 2, 3]")},
+        also=("float64",),
     ),
 )  # fmt: skip
 """Sums and factors at a matrix product."""
@@ -388,6 +395,7 @@ TRANSPOSED = (
                 "float[3,2,4] x, float[2,3,5] z")},
         applies={"on_the_right": ("MatMul(a, z)", "MatMul(z, a)", "float[2,3,5] z", "float[2,5,4] z"),
                 "scaled": ("Transpose<perm=[0,2,1]>(x)", "Transpose<perm=[0,2,1]>(s)", "a = ", "s = Mul(x, 0.5) a = ")},
+        also=("float64",),
     ),
     chain(
         "matmul_transpose", "optimizer/gemm_transpose_fusion.cc", "float[3,4] x, float[4,5] z", "MatMul(_, z)",
@@ -413,6 +421,7 @@ TRANSPOSED = (
         broken={"with_bias": ("(x, w)", "(x, w, v)", "float[4,5] w", "float[4,5] w, float[5] v"),
                 "with_bias_of_columns": ("(x, w)", "(x, w, v)", "float[4,5] w", "float[4,5] w, float[3,1] v"),
                 "not_turned": ("Transpose(a)", "Transpose<perm=[0,1]>(a)")},
+        also=("float64",),
     ),
     chain(
         "cast_transpose_matmul", "optimizer/matmul_transpose_fusion.cc", "int32[3,4] x, float[3,5] z", "Cast<to=1>(_)",
@@ -445,6 +454,7 @@ ATTENTION = (
          "without_mask": ("d = Add(c, t) ", "", "Softmax<axis=-1>(d)", "Softmax<axis=-1>(c)")},
         {"divided": ("Mul(b, 0.5)", "Div(b, 2.0)"), "scaled_before": ("MatMul(q, a) c = Mul(b, 0.5)",
          "Mul(q, 0.5) c = MatMul(b, a)")},
+        also=("float64",),
     ),
     RewriteRule(
         "heads_of_attention", "optimizer/attention_fusion.cc",
