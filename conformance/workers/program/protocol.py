@@ -20,6 +20,8 @@ Requests                                            Answers
  "less_memory": bool, "outputs": [name],
  "all_outputs": [name], "sequences", "texts",
  "absent", "tensors"}
+{"op": "registry", "id", "provider": str,           {"op": "done", "id", "stage", "error", "message",
+ "kernels": bool}                                    "schemas", "kernels", "library", "words", "beginnings"}
 {"op": "exit"}                                      none; the process ends
 
 `canary` is null or has `providers`, `config` and `device` as a `run` does: one session is tried, and `trouble` says in
@@ -37,6 +39,11 @@ has no sessions: `run` calls it once, and twice where `repeat` is true; `model` 
 `run` also has `level`, as below, and `way`, where the session is run in another way, and once: "bound" binds inputs and
 outputs in the memory of the provider's device; "context" compiles the model to an EPContext model and loads that, as
 `context` says: from its "file" or its "bytes", or after it was made "stale" or "damaged".
+
+`registry` asks for what the build of the runtime has: its `schemas` [[domain, operator]]; where `kernels` is true the
+provider's `kernels` [[domain, operator, first version, last version, {type constraint: [type]}]], a call that ends the
+process of some builds; otherwise the name of the provider's own `library`, the C strings in it as `words`, and the
+`beginnings` of strings that stand in instructions.
 
 `model` runs a whole model: the file at `path`, whose external data the runtime maps itself; where that is null, the
 bytes of the first tensor; with `kept` true, once more in the session of the request before, which is always kept.

@@ -20,6 +20,7 @@ from ..protocol import LEVELS
 from . import timing, variants
 from .canary import trouble_with
 from .held import HeldSession
+from .kernel_registry import answer_registry
 from .plugin import PluginError, RegisteredPlugin
 from .values import differing, flatten_values, model_feeds, name_outputs
 
@@ -105,6 +106,10 @@ class OnnxRuntimeBackend:
             self.held.check()
             return {**answer, **failure(error)}, {}
         return {**answer, "stage": "done"}, outputs
+
+    def registry(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The kernels and schemas of this build, or the words in the provider's library; the answer's header."""
+        return answer_registry(request, self.plugin)
 
     def model(
         self, request: dict[str, Any], model: bytes, tensors: dict[str, Any], begin: Callable[[str], None]
