@@ -97,7 +97,9 @@ from .suite.claims import ClaimsError as ClaimsError
 from .suite.claims import RefreshClaimsOptions as RefreshClaimsOptions
 from .suite.claims import refresh_claims as refresh_claims
 from .suite.coverage import CoverageOptions as CoverageOptions
+from .suite.coverage import KernelsOptions as KernelsOptions
 from .suite.coverage import coverage as coverage
+from .suite.coverage import kernels as kernels
 from .suite.coverage import kind_coverage as kind_coverage
 from .suite.coverage import separations as separations
 from .suite.directml import DirectMLOptions as DirectMLOptions

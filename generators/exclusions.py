@@ -1,7 +1,9 @@
-"""What of ai.onnx the suite excludes, and why: operators without a case, and element types that no case has.
+"""What the suite excludes, and why: operators of ai.onnx and kernels of other domains without a case, and element types
+that no case has.
 
 `tests/generators/test_exclusions.py` enumerates onnx.defs: it fails for an operator, or an element type of its schemas,
-that has neither cases nor a reason here, and for a reason of what has cases.
+that has neither cases nor a reason here, and for a reason of what has cases. `epcheck coverage --kernels` compares the
+kernels of a provider with the reasons.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import onnx
 from onnx import defs
@@ -37,6 +40,62 @@ OPERATORS: Mapping[str, str] = {
     "SoftmaxCrossEntropyLoss": TRAINING,
 }
 """Operator of ai.onnx -> why it has no case."""
+
+
+class Reason(NamedTuple):
+    """Why a kernel has no case, and where one can read it: a page, or a file of ONNX Runtime's repository."""
+
+    why: str
+    source: str
+
+
+CONTRIB = "docs/ContribOperators.md"
+ML = Reason(
+    "it is an operator of classical machine learning, of which CPU is the only provider with a kernel",
+    "docs/OperatorKernels.md, ai.onnx.ml",
+)
+DOMAINS: Mapping[str, Reason] = {
+    "ai.onnx.ml": ML,
+    "com.microsoft.nchwc": Reason(
+        "only the optimiser inserts it, in blocked layouts; graphs whose last node is a Conv or a pool have cases",
+        "onnxruntime/core/optimizer/nchwc_transformer.cc",
+    ),
+    "com.ms.internal.nhwc": Reason(
+        "sessions insert it for providers that want channels last; a model that has one is refused",
+        "onnxruntime/core/graph/contrib_ops/internal_nhwc_onnx_schemas.cc",
+    ),
+}
+"""Domain of which no operator has a case of its own -> why."""
+
+GENERATION = Reason("its attributes hold the graphs of a whole decoder, which it runs to the end of a text", CONTRIB)
+TEXT = Reason(STRINGS, CONTRIB)
+MEMCPY = Reason(
+    "sessions insert this node themselves; a model that has one is refused",
+    "onnxruntime/core/optimizer/transformer_memcpy.cc",
+)
+EXPERIMENTAL = Reason(
+    "an experiment of ONNX before 1.5 that no released opset has", "onnxruntime/core/graph/contrib_ops/contrib_defs.cc"
+)
+
+KERNELS: Mapping[str, Reason] = {
+    **dict.fromkeys(
+        (f"com.microsoft::{name}" for name in ("BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch")),
+        GENERATION,
+    ),
+    **dict.fromkeys(("com.microsoft::Tokenizer",), TEXT),
+    **dict.fromkeys(("MemcpyFromHost", "MemcpyToHost"), MEMCPY),
+    **dict.fromkeys(("DynamicSlice", "GRUUnit", "GivenTensorFill", "Scale"), EXPERIMENTAL),
+    "GroupNorm": Reason(
+        "no opset of ONNX has an operator of this name: DirectML's provider registers GroupNormalization-21 under it",
+        "onnxruntime/core/providers/dml/DmlExecutionProvider/src/Operators/OperatorRegistration.cpp",
+    ),
+    "com.microsoft::SampleOp": Reason("it shows how to write an operator, and no model has it", CONTRIB),
+    "com.microsoft::EPContext": Reason(
+        "it holds what a provider has compiled, which no other can read; `--variants` runs every case through one",
+        "https://onnxruntime.ai/docs/execution-providers/EP-Context-Design.html",
+    ),
+}
+"""Operator of another domain than ai.onnx, or one that ONNX does not have -> why its kernel has no case."""
 
 TYPES: Mapping[str, str] = {
     **dict.fromkeys(("complex64", "complex128", "float6e2m3", "float6e3m2"), "ONNX Runtime has no tensor of it"),
@@ -71,6 +130,13 @@ def list_excluded_operators() -> Iterator[Exclusion]:
     unknown = f"onnx {onnx.__version__} has no schema of it; a newer onnx has"
     for key in sorted(registry.unknown_operators()):
         yield Exclusion(key, (), unknown)
+
+
+def why_excluded(name: str) -> Reason | None:
+    """Why a kernel of an operator needs no case; None where nobody says. name: as `qualified_name` has it."""
+    if name in OPERATORS:
+        return Reason(OPERATORS[name], "the operator's page in ONNX's Operators.md")
+    return KERNELS.get(name) or DOMAINS.get(name.rpartition("::")[0])
 
 
 def list_element_types() -> Iterator[tuple[str, str]]:

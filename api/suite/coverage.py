@@ -1,9 +1,9 @@
-"""What a provider claims, and what the suite, or a run of it, says of each claim."""
+"""What a provider claims, and what the suite, or a run of it, says of each claim; which kernels have no case."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +11,7 @@ from epcheck import reports
 from epcheck.api.option import Option
 from epcheck.api.suite.claims import claims_table
 from epcheck.conformance.judging import coverage as claimed
-from epcheck.conformance.judging import separation
+from epcheck.conformance.judging import kernel_coverage, separation
 from epcheck.conformance.judging.coverage import (
     COVERED,
     FAILING,
@@ -22,28 +22,39 @@ from epcheck.conformance.judging.coverage import (
     CaseKind,
     Triple,
 )
+from epcheck.conformance.judging.kernel_coverage import EXCLUDED, PARTIAL, UNKNOWN, KernelCoverage
+from epcheck.conformance.judging.kernel_coverage import STATES as KERNEL_STATES
 from epcheck.conformance.judging.separation import Separation
 from epcheck.conformance.records import strict_json
 from epcheck.conformance.records.run import Run
 from epcheck.conformance.targets import claim_file
 from epcheck.conformance.targets.config import load_config
-from epcheck.conformance.targets.specification import describe_target
+from epcheck.conformance.targets.specification import describe_target, resolve
+from epcheck.conformance.workers.kernel_registry import read_kernel_registry
 from epcheck.generators import registry, suite
 from epcheck.generators.claims import DML, Claims
 from epcheck.generators.error import EpcheckError
 from epcheck.generators.nearest import ask_if_meant, find_nearest
 
 __all__ = [
+    "EXCLUDED",
     "FAILING",
+    "KERNEL_STATES",
     "MISSING",
+    "PARTIAL",
     "STATES",
+    "UNKNOWN",
     "UNREACHABLE",
     "CaseKind",
     "CoverageError",
     "CoverageOptions",
+    "KernelCoverage",
+    "KernelsOptions",
+    "ProviderKernels",
     "Separation",
     "Triple",
     "coverage",
+    "kernels",
     "kind_coverage",
     "separations",
 ]
@@ -75,6 +86,29 @@ class CoverageOptions:
     json: Annotated[Path | None, Option("Write every claim as JSON.", metavar="FILE")] = None
 
 
+@dataclass(frozen=True)
+class KernelsOptions:
+    """Whose kernels. json: a file that every kernel goes to."""
+
+    target: Annotated[str, Option("Target whose provider's kernels are listed.", flags=("--target", "-t"))] = "cpu"
+    config: Annotated[Path | None, Option("Use this epcheck.toml.")] = None
+    json: Annotated[Path | None, Option("Write every kernel as JSON.", metavar="FILE")] = None
+
+
+@dataclass(frozen=True)
+class ProviderKernels:
+    """The kernels that a provider has. release: of the runtime, or of the plugin. source: where they were read.
+    kernels: each range of versions, by name. no_kernel: operators of which the runtime has a schema, the suite no case
+    and the provider no kernel."""
+
+    target: str
+    provider: str
+    release: str
+    source: str
+    kernels: tuple[KernelCoverage, ...]
+    no_kernel: tuple[str, ...]
+
+
 def coverage(options: CoverageOptions | None = None) -> tuple[Triple, ...]:
     """Every claim of a provider, an operator version with a dtype, and what is known of it.
 
@@ -95,6 +129,27 @@ def coverage(options: CoverageOptions | None = None) -> tuple[Triple, ...]:
         document = [_as_json(triple) for triple in triples]
         options.json.write_text(strict_json.dumps(document) + "\n", encoding="utf-8", newline="\n")
     return triples
+
+
+def kernels(options: KernelsOptions | None = None) -> ProviderKernels:
+    """Every kernel of a target's provider, as its runtime or its library tells, and whether it has a case.
+
+    Raises TargetError, TargetDown, LabError, RuntimeInstallError, and OSError when the JSON cannot be written.
+    """
+    options = options or KernelsOptions()
+    target = resolve(options.target, load_config(options.config))
+    registered = read_kernel_registry(target)
+    found = ProviderKernels(
+        target.name,
+        target.provider or "",
+        registered.facts.get("plugin") or f"onnxruntime {registered.facts.get('onnxruntime', 'unknown')}",
+        registered.source,
+        tuple(kernel_coverage.cover_kernels(registered)),
+        kernel_coverage.list_uncovered_schemas(registered),
+    )
+    if options.json:
+        options.json.write_text(strict_json.dumps(asdict(found)) + "\n", encoding="utf-8", newline="\n")
+    return found
 
 
 def kind_coverage(options: CoverageOptions | None = None) -> tuple[CaseKind, ...]:

@@ -65,7 +65,7 @@ def of_suite(claims: Claims) -> Iterator[Triple]:
     """Every claim, covered by a case of the suite or not."""
     for key, dtypes in _collect_claimed_types(claims).items():
         operator = registry.all_operators().get(_operator_key(key))
-        reached = _dtypes_of_cases(operator, key, dtypes) if operator else frozenset[str]()
+        reached = dtypes_of_cases(operator, key, dtypes) if operator else frozenset[str]()
         yield from (_triple(key, dtype, {} if dtype in reached else None) for dtype in sorted(dtypes))
 
 
@@ -128,7 +128,12 @@ def _list_by_version(operator: Operator[Any]) -> Mapping[int, list[Case]]:
     return found
 
 
-def _dtypes_of_cases(operator: Operator[Any], key: Key, claimed: set[str]) -> frozenset[str]:
+def has_case(operator: Operator[Any], since_version: int) -> bool:
+    """Whether the operator has a case of its own in that version."""
+    return since_version in _list_by_version(operator)
+
+
+def dtypes_of_cases(operator: Operator[Any], key: Key, claimed: set[str]) -> frozenset[str]:
     """The dtypes that the operator's cases of a version bind, looked for until all that can be reached are found.
 
     Models are built, first one for each label of dtypes, since only they tell all constraints.

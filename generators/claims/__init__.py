@@ -192,11 +192,15 @@ def _constraints(constraints: Mapping[str, Iterable[str]]) -> Constraints:
 
 NO_FEED = {
     **dict.fromkeys(
-        ("bfloat16", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz"),
+        (
+            *("bfloat16", "float4e2m1", "float8e8m0"),
+            *("float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz"),
+        ),
         "ONNX Runtime takes and gives no numpy array of this dtype",
     ),
     "string": "a tensor of strings holds nothing that a provider computes",
     **dict.fromkeys(("int4", "uint4"), "ONNX Runtime takes and gives no numpy array of 4-bit integers"),
+    **dict.fromkeys(("int2", "uint2"), "ONNX Runtime takes and gives no numpy array of 2-bit integers"),
 }
 """Dtype -> why no case can feed or fetch it."""
 

@@ -1,4 +1,5 @@
-"""`epcheck coverage`: what a provider claims, and what the suite, or a run of it, says of each claim."""
+"""`epcheck coverage`: what a provider claims, and what the suite, or a run of it, says of each claim; which of its
+kernels have no case."""
 
 from __future__ import annotations
 
@@ -10,7 +11,23 @@ from typing import Annotated
 import typer
 
 from epcheck.api.option import Option
-from epcheck.api.suite.coverage import STATES, CoverageOptions, Separation, coverage, kind_coverage, separations
+from epcheck.api.suite.coverage import (
+    EXCLUDED,
+    KERNEL_STATES,
+    PARTIAL,
+    STATES,
+    UNKNOWN,
+    CoverageError,
+    CoverageOptions,
+    KernelCoverage,
+    KernelsOptions,
+    ProviderKernels,
+    Separation,
+    coverage,
+    kernels,
+    kind_coverage,
+    separations,
+)
 from epcheck.cli.options import command
 from epcheck.cli.terminal import exit_codes
 from epcheck.cli.terminal.terminal import Table, Terminal
@@ -31,16 +48,30 @@ class ShownCoverage(CoverageOptions):
         bool,
         Option("Instead, list the wrong algorithms that no case detects.", flags=("--algorithms",), after="each"),
     ] = False
+    kernels: Annotated[
+        bool,
+        Option(
+            "Instead, list the provider's kernels without a case, as its runtime or library tells them.",
+            flags=("--kernels",),
+            after="algorithms",
+        ),
+    ] = False
 
 
 @command(app, ShownCoverage)
 def show_coverage(options: ShownCoverage) -> int:
     """List the claims of a provider by operator, version and dtype, with the number of cases.
 
-    Exit code: 1 if a testable claim has no case.
+    Exit code: 1 if a testable claim has no case; with --kernels, if a kernel has neither a case nor a reason.
     """
     if options.algorithms:
         return show_separations(tuple(separations()))
+    if options.kernels:
+        if options.run or options.provider or options.claims:
+            raise CoverageError("--kernels asks a target; leave out --run, --provider and --claims")
+        return show_kernels(
+            kernels(KernelsOptions(options.target or "cpu", options.config, options.json)), options.each
+        )
     triples = coverage(options)
     show(triples, options.each)
     show_kinds(kind_coverage(options))
@@ -74,6 +105,40 @@ def show(triples: Sequence[Triple], each: bool) -> None:
         f"{len(triples):,} claims of {len({t.operator for t in triples})} operators, {reachable:,} can be reached: "
         + ", ".join(f"{counts[state]:,} {state}" for state in states if state != UNREACHABLE)
     )
+
+
+def show_kernels(found: ProviderKernels, each: bool) -> int:
+    """One line for each kernel that has no case, or none in some dtype; then why others need none, and the counts."""
+    terminal = Terminal(width=WIDTH)
+    for kernel in found.kernels:
+        if each or kernel.state in (MISSING, PARTIAL):
+            terminal.print(f"{kernel.state:8} {_describe_kernel(kernel)}")
+    unknown = [kernel.name for kernel in found.kernels if kernel.state == UNKNOWN]
+    if unknown and not each:
+        terminal.print(
+            f"unknown  no case, and the library does not tell whether there is a kernel: {', '.join(unknown)}"
+        )
+    reasons = Counter((k.why, k.source) for k in found.kernels if k.state == EXCLUDED)
+    for (why, source), count in reasons.most_common():
+        terminal.print(f"{count:5} excluded: {why}{f' ({source})' if source else ''}")
+    counts = Counter(kernel.state for kernel in found.kernels)
+    terminal.print(
+        f"{found.provider} of {found.release}, by {found.source}: {len(found.kernels):,} kernels: "
+        + ", ".join(f"{counts[state]:,} {state}" for state in KERNEL_STATES if counts[state])
+        + f"; {len(found.no_kernel):,} other operators have a schema, no kernel and no case"
+    )
+    return exit_codes.FAILURES if counts[MISSING] else exit_codes.GOOD
+
+
+def _describe_kernel(kernel: KernelCoverage) -> str:
+    """Its name, its versions and its dtypes, as far as they are known."""
+    words = kernel.name
+    if kernel.versions:
+        first, last = kernel.versions
+        words += f"-{first}{'+' if last is None else f' to {last}' if last != first else ''}"
+    if kernel.without_case:
+        return f"{words}: no case of {', '.join(kernel.without_case)}"
+    return f"{words}: {', '.join(kernel.dtypes)}" if kernel.dtypes else words
 
 
 def show_separations(found: Sequence[Separation]) -> int:
