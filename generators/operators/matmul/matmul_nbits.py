@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from epcheck.generators import graph
-from epcheck.generators.array import Array
 from epcheck.generators.bounds import bounds
 from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.declaration.optional_io import OptionalIO, each_alone
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import GRAPH, Operator, declare, spread
+from epcheck.generators.oracle_math.packing import pack_levels, unpack_levels
 from epcheck.generators.truth import Outputs, Refusal, Truth
 
 DECLARES = ("com.microsoft::MatMulNBits",)
@@ -79,23 +79,6 @@ def bindings(sample: NBitsSample, _since_version: int, dtypes: tuple[str, ...]) 
     return tuple(v for v in chosen if v != graph.CONSTANT and (v != graph.RUNTIME or sample.every_dtype))
 
 
-def pack_levels(levels: Array, bits: int) -> Array:
-    """Levels [..., count] as bytes, the first in the lowest bits; the last byte is filled with zeros."""
-    if bits == 8:
-        return levels.astype(np.uint8)
-    even = np.concatenate([levels, np.zeros((*levels.shape[:-1], levels.shape[-1] % 2), levels.dtype)], -1)
-    joined: Array = even[..., ::2] | even[..., 1::2] << 4
-    return joined.astype(np.uint8)
-
-
-def unpack_levels(data: Array, bits: int, count: int) -> Array:
-    """`count` levels of the last dimension of packed bytes, int64."""
-    wide = data.astype(np.int64)
-    if bits == 8:
-        return wide[..., :count]
-    return np.stack([wide & 15, wide >> 4], -1).reshape(*wide.shape[:-1], -1)[..., :count]
-
-
 def node(sample: NBitsSample, context: CaseContext) -> Node:
     """A of T1; B uint8 [n, blocks, block * bits / 8]; scales of T1; zero points; bias of T1 [n]; output Y."""
     rng, dtype = context.rng, context.dtype
@@ -136,12 +119,12 @@ def truth(node: Node) -> Truth:
         return Refusal(f"K is {k}; A has {a.shape[-1]} columns")
     if b.shape[:2] != (n, blocks):
         return Refusal(f"B has shape {b.shape}; N is {n}, K is {k}")
-    levels = unpack_levels(b, bits, block).reshape(n, blocks * block)[:, :k].astype(np.float64)
+    levels = unpack_levels(b, bits).reshape(n, blocks * block)[:, :k].astype(np.float64)
     zero_points = node.value("zero_points")
     if zero_points is None:
         zero = np.full((n, blocks), 2.0 ** (bits - 1))
     elif zero_points.dtype == np.uint8:
-        zero = unpack_levels(zero_points.reshape(n, -1), bits, blocks).astype(np.float64)
+        zero = unpack_levels(zero_points.reshape(n, -1), bits)[:, :blocks].astype(np.float64)
     else:
         zero = zero_points.reshape(n, blocks).astype(np.float64)
     spread_zero, spread_scale = (np.repeat(v, block, 1)[:, :k] for v in (zero, scales.reshape(n, blocks)))

@@ -27,6 +27,7 @@ from epcheck.generators.families.movement import RefusedError, axis_of
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import NO_KERNEL, Operator, declare, spread
 from epcheck.generators.oracle_math import quantization
+from epcheck.generators.oracle_math.packing import pack_levels, unpack_levels
 from epcheck.generators.oracle_math.quantization import Ends
 from epcheck.generators.truth import Outputs, Refusal, Truth
 
@@ -188,22 +189,6 @@ def bindings(sample: GatherSample, _since_version: int, dtypes: tuple[str, ...])
     scalar = isinstance(sample.indices, int)
     chosen = spread(sample, first=dtypes == FIRST, newest=True, scalar=scalar)
     return tuple(binding for binding in chosen if binding != graph.RUNTIME)
-
-
-def pack_levels(levels: Array, bits: int) -> Array:
-    """Levels [..., count] as uint8, the first in the lowest bits; the last byte is filled with zeros."""
-    per_byte = 8 // bits
-    padding = [(0, 0)] * (levels.ndim - 1) + [(0, -levels.shape[-1] % per_byte)]
-    grouped = np.pad(levels, padding).reshape(*levels.shape[:-1], -(-levels.shape[-1] // per_byte), per_byte)
-    joined: Array = np.sum(grouped << bits * np.arange(per_byte), -1)
-    return joined.astype(np.uint8)
-
-
-def unpack_levels(values: Array, bits: int) -> Array:
-    """The levels, int64 [..., 8 / bits times as many], of bytes."""
-    shifts = bits * np.arange(8 // bits)
-    levels: Array = values.astype(np.int64)[..., None] >> shifts & (2**bits - 1)
-    return levels.reshape(*values.shape[:-1], values.shape[-1] * shifts.size)
 
 
 def random_levels(shape: tuple[int, ...], data: str, bits: int, rng: np.random.Generator) -> Array:

@@ -10,8 +10,7 @@ import pytest
 from epcheck.generators import registry
 from epcheck.generators.array import Array
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operators.matmul import matmul_nbits
-from epcheck.generators.oracle_math import quantization
+from epcheck.generators.oracle_math import packing, quantization
 from epcheck.generators.truth import OneStep, Output, Outputs, Refusal
 
 MICROSOFT, DML = "com.microsoft", "com.microsoft.dml"
@@ -80,8 +79,8 @@ def test_a_fused_activation_is_the_one_of_its_onnx_page(
 
 
 def test_the_first_level_of_a_byte_is_in_its_lower_bits() -> None:
-    assert matmul_nbits.pack_levels(np.array([[1, 2, 3]]), 4).tolist() == [[0x21, 0x03]]
-    assert matmul_nbits.unpack_levels(np.array([[0x21, 0x03]], np.uint8), 4, 3).tolist() == [[1, 2, 3]]
+    assert packing.pack_levels(np.array([[1, 2, 3]]), 4).tolist() == [[0x21, 0x03]]
+    assert packing.unpack_levels(np.array([[0x21, 0x03]], np.uint8), 4).tolist() == [[1, 2, 3, 0]]
 
 
 def test_matmulnbits_without_zero_points_subtracts_eight() -> None:
