@@ -4,15 +4,16 @@ The DML EP makes GroupQueryAttention DML_MULTIHEAD_ATTENTION1_OPERATOR_DESC (for
 have ONNX's Attention.
 
 Sources: ONNX Runtime's docs/ContribOperators.md and, for shapes and the lengths' meaning, its
-group_query_attention_helper.h; the Attention pages of ONNX. Not generated: GroupQueryAttention's right padding (its
-rows have no defined value), local_window_size (kernels of different releases disagree whether the token itself
-counts), smooth_softmax, head_sink, quantised caches. Bounds: `estimate`.
+group_query_attention_helper.h; the Attention pages of ONNX. `head_sink` has a score for each head that only the
+denominator of softmax gets; `smooth_softmax` is a score of 0. Where sequences have different lengths, the rows of the
+caches beyond each, and the output rows of padding, have no truth. Not generated: local_window_size (kernels of
+different releases disagree whether the token itself counts), quantised caches. Bounds: `estimate`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import GRAPH, NO_KERNEL, Operator, declare, spread
 from epcheck.generators.operators.attention.attention.operators import list_attributes, make_parts
 from epcheck.generators.operators.attention.rotary import rotate_heads
-from epcheck.generators.truth import Outputs, Refusal, Truth
+from epcheck.generators.truth import Output, Outputs, Refusal, Truth, Undefined
 
 DECLARES = (
     "com.microsoft::GroupQueryAttention",
@@ -49,7 +50,9 @@ DOMAIN = "com.microsoft"
 class GroupSample(Sample):
     """B = batch, S = sequence, N = heads, G = kv_heads, H = head. past: P, tokens of the past; None leaves it out.
 
-    packed: key and value in the query. rotary: pairs of elements that are rotated, 0 for none.
+    packed: key and value in the query. rotary: pairs of elements that are rotated, 0 for none. lengths: of the past, or
+    without one of the prompts, in each batch; empty where all are the longest. bias: the first two dimensions of
+    attention_bias. sink: head_sink is an input.
     """
 
     batch: int = 2
@@ -60,6 +63,9 @@ class GroupSample(Sample):
     past: int | None = None
     packed: bool = False
     rotary: int = 0
+    lengths: tuple[int, ...] = ()
+    bias: tuple[int, int] | None = None
+    sink: bool = False
     attributes: tuple[tuple[str, float], ...] = ()
 
 
@@ -93,6 +99,28 @@ def group_samples() -> Iterator[GroupSample]:
         )
         yield GroupSample(name=f"token_rotary{suffix}", head=16, rotary=8, attributes=attributes, sequence=1, past=4)
     yield GroupSample(name="prompt_rotary_part", head=32, rotary=8, attributes=(("do_rotary", 1),))
+    yield from _list_of_decoders()
+
+
+def _list_of_decoders() -> Iterator[GroupSample]:
+    """What decoders have beside: sequences of different lengths, scores that only the denominator gets, a bias."""
+    smooth, rotary = ("smooth_softmax", 1), ("do_rotary", 1)
+    for name, sequence, past in (("prompt", 5, None), ("token", 1, 6)):
+        at = GroupSample(name="", sequence=sequence, past=past)
+        yield replace(at, name=f"{name}_smooth_softmax", attributes=(smooth,), every_dtype=True)
+        yield replace(at, name=f"{name}_head_sink", sink=True, every_dtype=True)
+        yield replace(at, name=f"{name}_head_sink_softcap", sink=True, attributes=(("softcap", 1.5),))
+        yield replace(at, name=f"{name}_packed_rotary", packed=True, head=16, rotary=8, attributes=(rotary,))
+        yield replace(at, name=f"{name}_packed_rotary_smooth_softmax", packed=True, head=16, rotary=8,
+                      attributes=(rotary, smooth), every_dtype=True)  # fmt: skip
+        for label, bias in (("shared", (1, 1)), ("of_heads", (1, 4)), ("of_batches", (2, 1)), ("whole", (2, 4))):
+            yield replace(at, name=f"{name}_bias_{label}", bias=bias, every_dtype=label == "whole")
+        yield replace(at, name=f"{name}_bias_smooth_softmax", bias=(2, 4), attributes=(smooth,))
+        yield replace(at, name=f"{name}_lengths_differ", batch=3, lengths=(5, 2, 4), every_dtype=True)
+        yield replace(at, name=f"{name}_lengths_rise", batch=3, lengths=(1, 3, 5))
+        yield replace(at, name=f"{name}_lengths_differ_packed_rotary", batch=3, lengths=(2, 5, 1), packed=True, head=16,
+                      rotary=8, attributes=(rotary,))  # fmt: skip
+        yield replace(at, name=f"{name}_lengths_differ_smooth_softmax", batch=2, lengths=(3, 5), attributes=(smooth,))
 
 
 def group_bindings(sample: GroupSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
@@ -105,23 +133,26 @@ def _normal(context: CaseContext, shape: tuple[int, ...], size: float = 1.0) -> 
 
 def group_node(sample: GroupSample, context: CaseContext) -> Node:
     """query [B, S, N H], packed [B, S, (N + 2 G) H]; key, value [B, S, G H]; past_key, past_value [B, G, P, H];
-    seqlens_k int32 [B], P + S - 1 each; total_sequence_length int32, P + S; cos_cache, sin_cache [., rotary]."""
+    seqlens_k int32 [B], P + S - 1 each; total_sequence_length int32, P + S; cos_cache, sin_cache [., rotary];
+    attention_bias [B or 1, N or 1, S, P + S]; head_sink [N]."""
     batch, sequence, head = sample.batch, sample.sequence, sample.head
-    total = (sample.past or 0) + sequence
+    lengths = np.array(sample.lengths or (sequence if sample.past is None else sample.past,) * batch, np.int32)
+    totals = lengths + (0 if sample.past is None else sequence)
+    total = (sample.past or 0) + sequence if not sample.lengths else int(totals.max())
     width = sample.heads + 2 * sample.kv_heads if sample.packed else sample.heads
     state = [
         None if sample.packed else Operand(name, _normal(context, (batch, sequence, sample.kv_heads * head)))
         for name in ("key", "value")
     ]
     past = [
-        None if sample.past is None else Operand(n, _normal(context, (batch, sample.kv_heads, sample.past, head)))
+        None if sample.past is None else Operand(n, _normal(context, (batch, sample.kv_heads, total - sequence, head)))
         for n in ("past_key", "past_value")
     ]
     operands: list[Operand | None] = [
         Operand("query", _normal(context, (batch, sequence, width * head))),
         *state,
         *past,
-        Operand("seqlens_k", np.full(batch, total - 1, np.int32), parameter=True),
+        Operand("seqlens_k", (totals - 1).astype(np.int32), parameter=True),
         Operand("total_sequence_length", np.array(total, np.int32), parameter=True),
     ]
     if sample.rotary:
@@ -130,6 +161,12 @@ def group_node(sample: GroupSample, context: CaseContext) -> Node:
             Operand("cos_cache", np.cos(angle).astype(context.dtype), parameter=True),
             Operand("sin_cache", np.sin(angle).astype(context.dtype), parameter=True),
         ]
+    if sample.bias or sample.sink:
+        operands += [None] * (10 - len(operands))
+        bias = None if sample.bias is None else _normal(context, (*sample.bias, sequence, total))
+        operands.append(None if bias is None else Operand("attention_bias", bias, parameter=True))
+    if sample.sink:
+        operands.append(Operand("head_sink", _normal(context, (sample.heads,)), parameter=True))
     attributes: dict[str, Attribute] = {
         "num_heads": sample.heads,
         "kv_num_heads": sample.kv_heads,
@@ -142,6 +179,39 @@ def group_node(sample: GroupSample, context: CaseContext) -> Node:
 def group_truth(node: Node) -> Truth:
     """Every query's token attends the past, the tokens before it and itself."""
     precision = Precision(node.array("query").dtype)
+    split = _split_query(node)
+    sequence, totals = split[0].value.shape[2], node.array("seqlens_k").reshape(-1).astype(np.int64) + 1
+    stored = node.value("past_key")
+    past = np.zeros_like(totals) if stored is None else totals - sequence
+    if node.integer("do_rotary", 0):
+        at = (past[:, None] + np.arange(sequence))[:, None]
+        caches = [exact(node.array(name)[at]) for name in ("cos_cache", "sin_cache")]
+        interleaved = bool(node.integer("rotary_interleaved", 0))
+        split[:2] = [rotate_heads(precision, part, caches[0], caches[1], interleaved) for part in split[:2]]
+    if stored is not None:
+        split[1] = _append_tokens(stored, split[1], past)
+        split[2] = _append_tokens(node.array("past_value"), split[2], past)
+    total = split[1].value.shape[2]
+    here = (past[:, None] + np.arange(sequence))[:, None, :, None]
+    bias = np.where(np.arange(total) > here, -np.inf, 0.0)
+    if (added := node.value("attention_bias")) is not None:
+        bias = bias + added.astype(np.float64)
+    attended, bias = _add_sinks(node, split, bias)
+    scale = node.number("scale", 0.0) or split[0].value.shape[-1] ** -0.5
+    output, _ = attention(precision, *attended, scale=scale, bias=exact(bias), softcap=node.number("softcap", 0.0))
+    padded = (np.arange(sequence) >= (totals - past)[:, None])[..., None]
+    beyond = (np.arange(total) >= totals[:, None])[:, None, :, None]
+    return Outputs(
+        (
+            _leave_open(precision.output("output", join_heads(output)), padded),
+            _leave_open(precision.output("present_key", split[1]), beyond),
+            _leave_open(precision.output("present_value", split[2]), beyond),
+        )
+    )
+
+
+def _split_query(node: Node) -> list[Estimate]:
+    """The heads of query, key and value, [B, N, S, H] and [B, G, S, H]."""
     heads, kv_heads = node.integer("num_heads", 1), node.integer("kv_num_heads", 1)
     query, key, value = exact(node.array("query")), node.value("key"), node.value("value")
     if key is None or value is None:
@@ -150,29 +220,36 @@ def group_truth(node: Node) -> Truth:
         parts = [query[..., : at[0]], query[..., at[0] : at[1]], query[..., at[1] :]]
     else:
         parts = [query, exact(key), exact(value)]
-    split = [split_heads(part, count) for part, count in zip(parts, (heads, kv_heads, kv_heads), strict=True)]
-    sequence = split[0].value.shape[2]
-    past_key = node.value("past_key")
-    past = 0 if past_key is None else past_key.shape[2]
-    if node.integer("do_rotary", 0):
-        caches = [exact(node.array(name)[past : past + sequence]) for name in ("cos_cache", "sin_cache")]
-        interleaved = bool(node.integer("rotary_interleaved", 0))
-        split[:2] = [rotate_heads(precision, part, caches[0], caches[1], interleaved) for part in split[:2]]
-    if past_key is not None:
-        split[1] = concatenate((exact(past_key), split[1]), 2)
-        split[2] = concatenate((exact(node.array("past_value")), split[2]), 2)
-    future = np.arange(past + sequence) > past + np.arange(sequence)[:, None]
-    scale = node.number("scale", 0.0) or split[0].value.shape[-1] ** -0.5
-    bias = exact(np.where(future, -np.inf, 0.0)[None, None])
-    bias = Estimate(bias.value, np.zeros_like(bias.value))
-    output, _ = attention(precision, *split, scale=scale, bias=bias, softcap=node.number("softcap", 0.0))
-    return Outputs(
-        (
-            precision.output("output", join_heads(output)),
-            precision.output("present_key", split[1]),
-            precision.output("present_value", split[2]),
-        )
-    )
+    return [split_heads(part, count) for part, count in zip(parts, (heads, kv_heads, kv_heads), strict=True)]
+
+
+def _append_tokens(stored: Array, new: Estimate, past: Array) -> Estimate:
+    """The cache [B, G, P + S, H] with the new tokens after the past of each batch."""
+    joined = concatenate((exact(stored), new), 2)
+    for batch, length in enumerate(past):
+        place = np.s_[batch, :, length : length + new.value.shape[2]]
+        joined.value[place], joined.error[place] = new.value[batch], new.error[batch]
+    return joined
+
+
+def _add_sinks(node: Node, split: list[Estimate], bias: Array) -> tuple[list[Estimate], Array]:
+    """A key and a value of zeros whose score is that of the sink, where there is one."""
+    sink, heads = node.value("head_sink"), node.integer("num_heads", 1)
+    if sink is None and node.integer("smooth_softmax", 0) != 1:
+        return split, bias
+    scores = np.zeros(heads) if sink is None else sink.astype(np.float64)
+    nothing = [exact(np.zeros((*part.value.shape[:2], 1, part.value.shape[3]))) for part in split[1:]]
+    bias = np.broadcast_to(bias, (bias.shape[0], heads, *bias.shape[2:]))
+    column = np.broadcast_to(scores[None, :, None, None], (*bias.shape[:3], 1))
+    joined = [concatenate(pair, 2) for pair in zip(split[1:], nothing, strict=True)]
+    return [split[0], *joined], np.concatenate([bias, column], 3)
+
+
+def _leave_open(output: Output, where: Array) -> Output:
+    """The output, with elements that the page leaves unspecified."""
+    if not where.any():
+        return output
+    return replace(output, undefined=Undefined(np.broadcast_to(where, output.value.shape).copy()))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ import pytest
 from epcheck.generators import registry, suite
 from epcheck.generators.array import Array
 from epcheck.generators.bounds.estimate import Precision, attention, exact
-from epcheck.generators.node import Node, Operand
+from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.truth import Output, Outputs, Ulp
 
 FLOAT32 = Precision(np.dtype(np.float32))
@@ -142,3 +142,32 @@ def test_the_bound_of_float32_is_small() -> None:
             for output in truth.outputs:
                 assert isinstance(output.bound, Ulp)
                 assert np.max(output.bound.floor) < 1e-3, case.id
+
+
+def test_a_sink_takes_its_share_of_the_denominator_and_has_no_value() -> None:
+    tokens = np.array([[[1.0, 0.0]]], np.float32)
+    lengths = (Operand("seqlens_k", np.array([0], np.int32)), Operand("total_sequence_length", np.array(1, np.int32)))
+    operands = (*(Operand(name, tokens) for name in ("query", "key", "value")), None, None, *lengths)
+    names = ("output", "present_key", "present_value")
+    attributes: dict[str, Attribute] = {"num_heads": 1, "kv_num_heads": 1, "scale": 1.0, "smooth_softmax": 1}
+    smooth = Node("GroupQueryAttention", "com.microsoft", 1, operands, names, attributes)
+    assert value("com.microsoft::GroupQueryAttention", smooth)[0, 0, 0] == pytest.approx(np.e / (np.e + 1))
+    sink = Operand("head_sink", np.array([2.0], np.float32))
+    inputs = (*operands, None, None, None, None, sink)
+    deep = replace(smooth, inputs=inputs, attributes={**attributes, "smooth_softmax": 0})
+    assert value("com.microsoft::GroupQueryAttention", deep)[0, 0, 0] == pytest.approx(np.e / (np.e + np.e**2))
+
+
+def test_each_batch_has_its_own_length_and_what_is_beyond_is_open() -> None:
+    wanted = "com.microsoft::GroupQueryAttention-1/float32/token_lengths_differ[initializer]"
+    tested = node(wanted)
+    truth = registry.all_operators()["com.microsoft::GroupQueryAttention"].truth(tested)
+    assert isinstance(truth, Outputs)
+    output, present_key, _ = truth.outputs
+    past, new = tested.array("past_key"), tested.array("key")
+    assert output.undefined is None
+    assert present_key.undefined is not None
+    for batch, length in enumerate((5, 2, 4)):
+        assert np.array_equal(present_key.value[batch, :, :length], past[batch, :, :length])
+        assert np.array_equal(present_key.value[batch, :, length].ravel(), new[batch, 0])
+        assert present_key.undefined.where[batch, 0, :, 0].tolist() == [at > length for at in range(6)]

@@ -56,7 +56,27 @@ def _padded_one_more(name: str, value: np.ndarray) -> np.ndarray:
     return value + 1 if name in ("mask_index", "key_padding_mask") and value.ndim == 1 else value
 
 
+def _first_length(name: str, value: np.ndarray) -> np.ndarray:
+    return np.broadcast_to(value[:1], value.shape).copy() if name == "seqlens_k" else value
+
+
+def _first_batch(name: str, value: np.ndarray) -> np.ndarray:
+    return np.broadcast_to(value[:1], value.shape).copy() if name == "attention_bias" else value
+
+
+def _first_head(name: str, value: np.ndarray) -> np.ndarray:
+    if name == "head_sink":
+        return np.broadcast_to(value[:1], value.shape).copy()
+    return np.broadcast_to(value[:, :1], value.shape).copy() if name == "attention_bias" else value
+
+
 MUTANTS = (
+    attribute(GROUP, "smooth_softmax", None),
+    without(GROUP, "head_sink"),
+    without(GROUP, "attention_bias"),
+    inputs(GROUP, "the first batch's length is that of all", _first_length),
+    inputs(GROUP, "the first batch's bias is that of all", _first_batch),
+    inputs(GROUP, "the first head's sink and bias are those of all", _first_head),
     attribute(ATTENTION, "scale", None),
     attribute(ATTENTION, "unidirectional", None),
     attribute(ATTENTION, "mask_filter_value", None),
