@@ -1,7 +1,9 @@
-"""The activations that the DML EP fuses into operators of com.microsoft.dml, and the attributes that name them.
+"""The activations that are fused into products, convolutions and normalizations, and the attributes that name them.
 
-Its own graph transformer writes such a node in place of an operator and the activation behind it. Which ones fuse is in
-ONNX Runtime's OperatorUtility.cpp (FusionHelpers); their defaults are those of the activation's own page.
+The DML EP's own graph transformer writes a node of com.microsoft.dml in place of an operator and the activation behind
+it. Which ones fuse is in ONNX Runtime's OperatorUtility.cpp (FusionHelpers); their defaults are those of the
+activation's own page. com.microsoft::FusedGemm and ::FusedConv, which ONNX Runtime's optimiser writes for the CPU
+provider (gemm_activation_fusion.cc, conv_activation_fusion.cc), spell the attributes in two further ways.
 """
 
 from __future__ import annotations
@@ -58,14 +60,30 @@ def attributes(name: str, *parameters: float) -> Attributes:
     )
 
 
+def attributes_of_gemm(name: str, *parameters: float) -> Attributes:
+    """The attributes of com.microsoft::FusedGemm that fuse an activation, with all its parameters."""
+    named = zip(FUNCTIONS[name].parameters, parameters, strict=True)
+    return (("activation", name), *((f"activation_{parameter}", value) for parameter, value in named))
+
+
+def attributes_of_conv(name: str, *parameters: float) -> Attributes:
+    """Those of com.microsoft::FusedConv."""
+    return (("activation", name), *((("activation_params", parameters),) if parameters else ()))
+
+
 def find_activation(node: Node) -> Activation | None:
     """The activation that a node names; None where it names none."""
-    name = node.text("fused_activation", "")
-    if not name:
+    name = node.text("fused_activation", node.text("activation", ""))
+    if name not in FUNCTIONS:  # the Softmax of FusedMatMulActivation is none of an element alone
         return None
+    if node.op_type == "FusedConv":
+        parameters = node.attributes.get("activation_params", ())
+        assert isinstance(parameters, tuple)
+        return Activation(name, tuple(map(float, parameters)))
+    prefix = "activation" if "activation" in node.attributes else "fused"
     defaults = FUNCTIONS[name].parameters
     return Activation(
-        name, tuple(node.number(f"fused_{parameter}", default) for parameter, default in defaults.items())
+        name, tuple(node.number(f"{prefix}_{parameter}", default) for parameter, default in defaults.items())
     )
 
 

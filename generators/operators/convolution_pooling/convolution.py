@@ -79,7 +79,7 @@ def samples() -> Iterator[ConvSample]:
     yield from _groups()
     yield from _dimensions()
     yield from _values_of_x()
-    yield from map(expect_refusal, _list_refused())
+    yield from map(expect_refusal, list_refused())
 
 
 def _attributes() -> Iterator[ConvSample]:
@@ -162,7 +162,7 @@ def _values_of_x() -> Iterator[ConvSample]:
     yield _sample("values_large", values="large", bias=None)
 
 
-def _list_refused() -> Iterator[ConvSample]:
+def list_refused() -> Iterator[ConvSample]:
     yield _sample("channels_differ", w=(3, 3, 3, 2))
     yield _sample("group_does_not_divide_outputs", (("group", 2),), w=(3, 1, 3, 2))
     yield _sample("kernel_beyond_image", w=(3, 2, 9, 2))
@@ -287,7 +287,9 @@ def truth(node: Node) -> Truth:
     if bias is not None:
         wide = bias.astype(np.float64).reshape(-1, *(1,) * windows.rank)
         total, magnitude = total + wide, magnitude + abs(wide)
-    length = windows.taps_each * w.shape[1] + (bias is not None)
+    if (added := node.value("Z")) is not None:
+        total, magnitude = total + added.astype(np.float64), magnitude + abs(added.astype(np.float64))
+    length = windows.taps_each * w.shape[1] + (bias is not None) + (added is not None)
     exact, bound = fused_activation.apply_activation(node, total, bounds.bound_sum(length, x.dtype, magnitude), x.dtype)
     output = bounds.round_output("Y", exact, x.dtype, bound)
     return Outputs((_channels_last(output, bound) if node.op_type == "NhwcConv" else output,))

@@ -1,7 +1,8 @@
-"""Gemm-7, 9, 11, 13 and com.microsoft.dml::DmlFusedGemm -> DML_GEMM_OPERATOR_DESC.
+"""Gemm-7, 9, 11, 13, com.microsoft::FusedGemm and com.microsoft.dml::DmlFusedGemm -> DML_GEMM_OPERATOR_DESC.
 
 Sources: the page Gemm-13 (alpha * A' * B' + beta * C, C broadcast to [M, N]), Gemm-7 and -9, where C is required;
-DmlOperatorGemm.cpp. DmlFusedGemm is Gemm-9 and an activation, which the EP's own graph fusion makes.
+DmlOperatorGemm.cpp. DmlFusedGemm is Gemm-9 and an activation, which the EP's own graph fusion makes, FusedGemm Gemm-11
+and one, which ONNX Runtime's makes for the CPU provider.
 
 Integers: the page does not say how a fraction of an integer is rounded nor what an overflow gives, so alpha and beta
 are whole numbers there and no sum leaves its type. For an infinite C 0 * C is IEEE 754's NaN by the formula, where
@@ -28,13 +29,14 @@ from epcheck.generators.directml.descriptions.matmul.matrix_multiply import Gemm
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.families import fused_activation
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator, declare, spread
-from epcheck.generators.operators.matmul.matmul import DML, SIDES, draw_matrix, values_of
+from epcheck.generators.operator import NO_KERNEL, Operator, declare, spread
+from epcheck.generators.operators.matmul.matmul import DML, MICROSOFT, SIDES, draw_matrix, values_of
 from epcheck.generators.oracle_math.activations import FUNCTIONS
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 DECLARES = (
     "Gemm",
+    "com.microsoft::FusedGemm",
     "com.microsoft.dml::DmlFusedGemm",
 )
 
@@ -169,6 +171,28 @@ def fused_samples() -> Iterator[GemmSample]:
     for sample in (*plain, *map(expect_refusal, _list_refused())):
         if sample.c is not None:
             yield replace(sample, attributes=(*relu, *sample.attributes), every_dtype=False)
+
+
+def contrib_samples() -> Iterator[GemmSample]:
+    """FusedGemm: as DmlFusedGemm, with parameters that are spelled out, and C optional."""
+    for name in fused_activation.NAMES:
+        defaults = tuple(FUNCTIONS[name].parameters.values())
+        sample = GemmSample(name=name.lower(), attributes=fused_activation.attributes_of_gemm(name, *defaults))
+        jumps = FUNCTIONS[name].jumps
+        if jumps:  # a sum beside the threshold may fall to either side
+            sample = replace(sample, values="integers", c_values="integers")
+        yield replace(sample, every_dtype=True, floats=True)
+        if defaults:
+            others = fused_activation.attributes_of_gemm(name, *fused_activation.OTHERS[name])
+            yield replace(sample, name=f"{sample.name}_other_parameters", attributes=others, floats=True)
+        factors: tuple[tuple[str, Attribute], ...] = (*sample.attributes, ("alpha", 2.0), ("beta", -1.0))
+        yield replace(sample, name=f"{sample.name}_alpha_beta", attributes=factors, floats=True)
+        if not jumps and name != "Softsign":
+            yield replace(sample, name=f"{sample.name}_infinities", values="one_infinity", floats=True)
+    relu = fused_activation.attributes_of_gemm("Relu")
+    plain = (replace(sample, name=f"relu_{sample.name}") for sample in (*_list_transposed(), *_c_forms(), *_sizes()))
+    for sample in (*plain, *map(expect_refusal, _list_refused())):
+        yield replace(sample, attributes=(*relu, *sample.attributes), every_dtype=False, floats=True)
 
 
 @dataclass(frozen=True)
@@ -331,7 +355,11 @@ PARAMETER_SPACES = {
 }
 
 OPERATORS = declare(
-    (_operator("Gemm", "", samples), _operator("DmlFusedGemm", DML, fused_samples)),
+    (
+        _operator("Gemm", "", samples),
+        replace(_operator("FusedGemm", MICROSOFT, contrib_samples), lower=NO_KERNEL),
+        _operator("DmlFusedGemm", DML, fused_samples),
+    ),
     interactions=INTERACTIONS,
     parameter_spaces=PARAMETER_SPACES,
     magnitudes={

@@ -1,5 +1,5 @@
-"""MatMul-1, 9, 13, com.microsoft::FusedMatMul, ::FusedMatMulActivation and com.microsoft.dml::DmlFusedMatMul
--> DML_GEMM_OPERATOR_DESC.
+"""MatMul-1, 9, 13, com.microsoft::FusedMatMul, ::TransposeMatMul (its name before), ::FusedMatMulActivation and
+com.microsoft.dml::DmlFusedMatMul -> DML_GEMM_OPERATOR_DESC.
 
 Sources: the page MatMul-13, which is numpy.matmul; ONNX Runtime's ContribOperators.md for FusedMatMul (transBatchA
 and transBatchB move the leading dimension of 3 and more behind the others but the last, then transA and transB
@@ -28,7 +28,7 @@ from epcheck.generators.directml.descriptions.matmul.matrix_multiply import Gemm
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.families import fused_activation
 from epcheck.generators.node import Attribute, Node, Operand
-from epcheck.generators.operator import Operator, declare, spread
+from epcheck.generators.operator import NO_KERNEL, Operator, declare, spread
 from epcheck.generators.oracle_math.activations import FUNCTIONS
 from epcheck.generators.schema import since_versions
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
@@ -36,6 +36,7 @@ from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 DECLARES = (
     "MatMul",
     "com.microsoft::FusedMatMul",
+    "com.microsoft::TransposeMatMul",
     "com.microsoft::FusedMatMulActivation",
     "com.microsoft.dml::DmlFusedMatMul",
 )
@@ -160,6 +161,13 @@ def fused_samples() -> Iterator[MatMulSample]:
     yield expect_refusal(MatMulSample(name="trans_batch_of_matrices", a=(3, 4), b=(4, 5), attributes=batched))
     yield expect_refusal(MatMulSample(name="trans_a_mismatch", a=(3, 4), b=(4, 5), attributes=(("transA", 1),)))
     yield expect_refusal(MatMulSample(name="trans_b_mismatch", a=(3, 4), b=(4, 5), attributes=(("transB", 1),)))
+
+
+def transposed_samples() -> Iterator[MatMulSample]:
+    """TransposeMatMul, which FusedMatMul has taken the place of: it does not transpose batches."""
+    for sample in fused_samples():
+        if not {"transBatchA", "transBatchB"} & dict(sample.attributes).keys():
+            yield sample
 
 
 def _batch_transposed(trans_a: int, trans_b: int, batch_a: int, batch_b: int) -> MatMulSample:
@@ -429,6 +437,7 @@ OPERATORS = declare(
     (
         _operator("MatMul", "", samples),
         _operator("FusedMatMul", MICROSOFT, fused_samples),
+        replace(_operator("TransposeMatMul", MICROSOFT, transposed_samples), lower=NO_KERNEL),
         _operator("FusedMatMulActivation", MICROSOFT, softmax_samples),
         _operator("DmlFusedMatMul", DML, dml_fused_samples),
     ),

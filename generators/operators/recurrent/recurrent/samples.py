@@ -15,7 +15,7 @@ from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.oracle_math.activations import FUNCTIONS
 
-RECURRENT = {name: function for name, function in FUNCTIONS.items() if name != "Selu"}
+RECURRENT = {name: function for name, function in FUNCTIONS.items() if name not in ("Selu", "Clip")}
 """The functions that the pages name."""
 
 

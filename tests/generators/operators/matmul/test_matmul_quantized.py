@@ -152,3 +152,17 @@ def test_a_step_beside_is_allowed_on_a_rounding_boundary_only() -> None:
     output = quantization.quantise("y", np.array([0.5 + 1e-9, 0.6]), 0, np.dtype(np.uint8), 1e-7)
     assert isinstance(output.bound, OneStep)
     assert output.bound.allowed.tolist() == [True, False]
+
+
+def test_fused_gemm_applies_its_activation_to_the_whole_sum() -> None:
+    attributes: dict[str, Attribute] = {
+        "activation": "LeakyRelu", "activation_alpha": 0.5, "alpha": 2.0, "beta": -1.0, "transB": 1,
+    }  # fmt: skip
+    a, b, c = np.array([[1, 2]], np.float32), np.array([[3, 4], [-3, -4]], np.float32), np.array([2], np.float32)
+    assert value("FusedGemm", MICROSOFT, attributes, A=a, B=b, C=c).tolist() == [[20, -12]]
+
+
+def test_transpose_mat_mul_transposes_the_last_two_dimensions() -> None:
+    a, b = np.array([[[1], [2]]], np.float32), np.array([[3, 4], [5, 6]], np.float32)
+    attributes: dict[str, Attribute] = {"transA": 1, "transB": 1, "alpha": 0.5}
+    assert value("TransposeMatMul", MICROSOFT, attributes, A=a, B=b).tolist() == [[[5.5, 8.5]]]

@@ -117,6 +117,29 @@ def _activation(operator: str) -> tuple[Mutant, ...]:
     )
 
 
+def _exchange_activation(node: Node) -> Node:
+    """Tanh and Sigmoid, LeakyRelu and Relu are exchanged."""
+    names: Mapping[str, str] = {"Tanh": "Sigmoid", "Sigmoid": "Tanh", "LeakyRelu": "Relu"}
+    name = node.text("activation", "")
+    if name not in names:
+        return node
+    return replace(node, attributes={**node.attributes, "activation": names[name], "activation_params": ()})
+
+
+def _usual_parameters(node: Node) -> Node:
+    usual: Mapping[str, tuple[float, ...]] = {"LeakyRelu": (0.01,), "Clip": (0.0, 6.0), "HardSigmoid": (0.2, 0.5)}
+    name = node.text("activation", "")
+    return _changed(node, activation_params=usual[name]) if name in usual else node
+
+
+def _activate_before(node: Node) -> Node:
+    """Only what is above 0 of Z survives: what Relu gives of a sum and of its parts differs."""
+    return replace(
+        node,
+        inputs=tuple(o and (replace(o, value=np.maximum(o.value, 0)) if o.name == "Z" else o) for o in node.inputs),
+    )
+
+
 def _first_image(batch: Array) -> Array:
     return np.zeros_like(batch)
 
@@ -136,6 +159,12 @@ MUTANTS = (
     *_convolution(f"{CONTRIB}NhwcConv"),
     *_convolution(f"{DML}DmlFusedConv")[1:4],
     *_activation(f"{DML}DmlFusedConv"),
+    *_convolution(f"{CONTRIB}FusedConv")[1:4],
+    attribute(f"{CONTRIB}FusedConv", "activation", None, "the activation is not applied"),
+    _input(f"{CONTRIB}FusedConv", "Z", "Z is not added", np.zeros_like),
+    misread(f"{CONTRIB}FusedConv", "another activation of the same kind is applied", _exchange_activation),
+    misread(f"{CONTRIB}FusedConv", "the parameters are the usual ones", _usual_parameters),
+    misread(f"{CONTRIB}FusedConv", "Z is added after the activation", _activate_before),
     *_geometry("ConvInteger"),
     _input("ConvInteger", "x_zero_point", "x_zero_point is ignored", np.zeros_like),
     _input("ConvInteger", "w_zero_point", "w_zero_point is ignored", np.zeros_like),
