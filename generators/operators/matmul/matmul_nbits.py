@@ -1,6 +1,8 @@
 """com.microsoft::MatMulNBits -> DML_DEQUANTIZE and DML_GEMM_OPERATOR_DESC, in one graph.
 
-Sources: ONNX Runtime's ContribOperators.md; DmlOperatorMatMulNBits.cpp for the lowering.
+Sources: ONNX Runtime's ContribOperators.md; DmlOperatorMatMulNBits.cpp for the lowering. g_idx is deprecated there, and
+the page no longer says what it means, so that no case has it; nor has one `accuracy_level` 4, for which A may be
+rounded.
 """
 
 from __future__ import annotations
@@ -70,6 +72,14 @@ def samples() -> Iterator[NBitsSample]:
     for accuracy in (0, 1, 2):
         yield NBitsSample(name=f"accuracy_level_{accuracy}", attributes=(("accuracy_level", accuracy),))
     yield NBitsSample(name="no_rows", a=(0, 64))
+    for zero_points in ("packed", "float", None):
+        name = f"bits_2_zero_points_{zero_points or 'omitted'}"
+        yield NBitsSample(name=name, bits=2, zero_points=zero_points, every_dtype=True)
+        yield NBitsSample(name=f"{name}_odd_blocks", a=(3, 96), bits=2, zero_points=zero_points)
+        yield NBitsSample(name=f"{name}_part_of_a_block", a=(3, 80), bits=2, zero_points=zero_points)
+        yield NBitsSample(name=f"{name}_bias", bits=2, zero_points=zero_points, bias=True)
+    for block in (16, 64, 128):
+        yield NBitsSample(name=f"bits_2_block_{block}", a=(3, 256), bits=2, block=block)
     yield expect_refusal(NBitsSample(name="k_differs", attributes=(("K", 32),)))
     yield expect_refusal(NBitsSample(name="n_differs", attributes=(("N", 4),)))
 
