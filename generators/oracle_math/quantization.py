@@ -83,7 +83,7 @@ def quantise(name: str, real: Array, zero_point: Array | int, dtype: np.dtype[An
 def exact_ratio(sums: Array, numerator: Fraction, denominator: Fraction) -> Array:
     """sums (int64) * numerator / denominator, float64; exactly a tie only where it is one."""
     ratio = numerator / denominator
-    real = sums.astype(np.float64) * float(ratio)
+    real = np.array(sums.astype(np.float64) * float(ratio))  # of no dimension, too
     doubtful = abs(real - (np.floor(real) + 0.5)) <= abs(real) * 2.0**-50
     for at in zip(*np.nonzero(np.atleast_1d(doubtful)), strict=True):
         place = at if real.ndim else ()

@@ -137,8 +137,12 @@ def product_node(sample: ProductSample, context: CaseContext) -> Node:
         each = scale if isinstance(scale, str) else ""
         parameters = _parameter_shape(shape, each) if each else sample.scale_shape
         number = rng.uniform(0.01, 0.04, parameters) if each else np.full(parameters, scale)
-        zeros = _draw(parameters, dtype, rng) if each else np.full(parameters, quantization.level(zero, dtype), dtype)
-        values = _draw(shape, dtype, rng) if fill is None else np.full(shape, quantization.level(fill, dtype), dtype)
+        zeros = (
+            draw_levels(parameters, dtype, rng) if each else np.full(parameters, quantization.level(zero, dtype), dtype)
+        )
+        values = (
+            draw_levels(shape, dtype, rng) if fill is None else np.full(shape, quantization.level(fill, dtype), dtype)
+        )
         return [
             Operand(name, values, parameter=name == "b"),
             Operand(f"{name}_scale", number.astype(full), parameter=True),
@@ -159,7 +163,7 @@ def _parameter_shape(shape: tuple[int, ...], each: str) -> tuple[int, ...]:
     return (shape[1],) if len(shape) == 2 else (*shape[:-2], 1, shape[-1])
 
 
-def _draw(shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
+def draw_levels(shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
     info = np.iinfo(dtype)
     return rng.integers(info.min, info.max, shape, dtype=dtype, endpoint=True)
 
@@ -304,11 +308,11 @@ def _make_input(
     elif fill is not None:
         values = np.full(shape, quantization.level(fill, dtype), dtype)
     else:
-        values = _draw(shape, dtype, context.rng)
+        values = draw_levels(shape, dtype, context.rng)
     return [Operand(name, values), *parameters]
 
 
-def _elementwise_node(operator: str, names: tuple[str, ...]) -> Any:
+def make_elementwise_node(operator: str, names: tuple[str, ...]) -> Any:
     def node(sample: ElementwiseSample, context: CaseContext) -> Node:
         """Each input of T with its float32 scale and zero point, then those of the output."""
         operands = [operand for at in range(len(names)) for operand in _make_input(sample, at, names, context)]
@@ -319,7 +323,7 @@ def _elementwise_node(operator: str, names: tuple[str, ...]) -> Any:
     return node
 
 
-def _real(node: Node, name: str) -> tuple[Array, float]:
+def read_real(node: Node, name: str) -> tuple[Array, float]:
     """(level - zero point, int64; scale) of an input."""
     zero = node.value(f"{name}_zero_point")
     return (
@@ -328,20 +332,20 @@ def _real(node: Node, name: str) -> tuple[Array, float]:
     )
 
 
-def _output(node: Node, name: str) -> tuple[float, int]:
+def read_output(node: Node, name: str) -> tuple[float, int]:
     zero = node.value(f"{name}_zero_point")
     return float(node.array(f"{name}_scale").reshape(())), 0 if zero is None else int(zero.reshape(()))
 
 
 def add_truth(node: Node) -> Truth:
     """((A - A_zero_point) * A_scale + (B - B_zero_point) * B_scale) / C_scale, quantised."""
-    (a, a_scale), (b, b_scale) = _real(node, "A"), _real(node, "B")
+    (a, a_scale), (b, b_scale) = read_real(node, "A"), read_real(node, "B")
     try:
         np.broadcast_shapes(a.shape, b.shape)
     except ValueError:
         return Refusal(f"the shapes {a.shape} and {b.shape} do not broadcast")
     dtype = node.array("A").dtype
-    c_scale, zero_point = _output(node, "C")
+    c_scale, zero_point = read_output(node, "C")
     left, right = a * a_scale, b * b_scale
     real = np.asarray((left + right) / c_scale)
     magnitude = np.asarray((abs(left) + abs(right)) / c_scale)
@@ -354,9 +358,9 @@ def add_truth(node: Node) -> Truth:
 
 def sigmoid_truth(node: Node) -> Truth:
     """Sigmoid of (X - X_zero_point) * X_scale, in steps of Y_scale; the function's own error is WebNN's tolerance."""
-    x, x_scale = _real(node, "X")
+    x, x_scale = read_real(node, "X")
     dtype = node.array("X").dtype
-    y_scale, zero_point = _output(node, "Y")
+    y_scale, zero_point = read_output(node, "Y")
     value = x * x_scale
     activation = Activation("Sigmoid")
     result = activation.of(value)
@@ -444,7 +448,7 @@ def concat_node(sample: ConcatSample, context: CaseContext) -> Node:
     operands = parameters(("Y_scale", "Y_zero_point"), sample.y_scale, sample.y_zero_point)
     for shape, scale, zero_point in zip(sample.shapes, sample.scales, sample.zero_points, strict=True):
         first = len(operands)
-        operands.append(Operand(f"inputs_{first}", _draw(shape, dtype, rng)))
+        operands.append(Operand(f"inputs_{first}", draw_levels(shape, dtype, rng)))
         operands += parameters((f"inputs_{first + 1}", f"inputs_{first + 2}"), scale, zero_point)
     attributes: dict[str, Attribute] = {"axis": sample.axis}
     return Node("QLinearConcat", MICROSOFT, context.since_version, tuple(operands), ("Y",), attributes)
@@ -531,11 +535,11 @@ OPERATORS = declare(
         varied=("T1", "T2", "T3"),
     ),
     Operator(
-        "QLinearAdd", add_samples, elementwise_bindings, _elementwise_node("QLinearAdd", ("A", "B", "C")),
+        "QLinearAdd", add_samples, elementwise_bindings, make_elementwise_node("QLinearAdd", ("A", "B", "C")),
         add_truth, add_lower, varied=("T",), domain=MICROSOFT,
     ),
     Operator(
-        "QLinearSigmoid", sigmoid_samples, elementwise_bindings, _elementwise_node("QLinearSigmoid", ("X", "Y")),
+        "QLinearSigmoid", sigmoid_samples, elementwise_bindings, make_elementwise_node("QLinearSigmoid", ("X", "Y")),
         sigmoid_truth, GRAPH, varied=("T",), domain=MICROSOFT,
     ),
     Operator(
