@@ -63,7 +63,7 @@ def _key(row: dict[str, Any]) -> tuple[str, str, int]:
 
 def list_sentences(schema: Any) -> Iterator[str]:
     """The page of an operator: what it does, then its attributes, inputs and outputs."""
-    yield schema.doc
+    yield schema.doc or "no description"
     for attribute in schema.attributes.values():
         yield f"{attribute.name}: {attribute.description}"
     for formal in (*schema.inputs, *schema.outputs):

@@ -23,11 +23,12 @@ from epcheck.generators import graph
 from epcheck.generators.array import Array
 from epcheck.generators.bounds.estimate import EXP_ULPS, Estimate, Precision, exact
 from epcheck.generators.case import CaseContext, Sample, expect_refusal
+from epcheck.generators.families.contrib_twin import make_twin
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import NO_KERNEL, Operator
 from epcheck.generators.truth import Outputs, Refusal, Truth
 
-DECLARES = ("LinearAttention",)
+DECLARES = ("LinearAttention", "com.microsoft::LinearAttention")
 
 Shape = tuple[int, ...]
 RULES = ("linear", "gated", "delta", "gated_delta")
@@ -239,4 +240,12 @@ def _step(precision: Precision, node: Node, state: Estimate, position: int) -> E
     return precision.add(state, precision.multiply(key, value))
 
 
-OPERATORS = (Operator("LinearAttention", samples, bindings, node, truth, NO_KERNEL, varied=("T", "S")),)
+def _is_no_inverse(sample: LinearAttentionSample, _dtypes: tuple[str, ...]) -> bool:
+    """The page of com.microsoft has an attention of fewer heads of query than of key, which ONNX's has not."""
+    query_heads, heads = sample.sizes[2:4]
+    return query_heads >= heads
+
+
+LINEAR_ATTENTION = Operator("LinearAttention", samples, bindings, node, truth, NO_KERNEL, varied=("T", "S"))
+
+OPERATORS = (LINEAR_ATTENTION, make_twin(LINEAR_ATTENTION, 27, _is_no_inverse))

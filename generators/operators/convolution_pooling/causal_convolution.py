@@ -20,12 +20,13 @@ from epcheck.generators import graph
 from epcheck.generators.array import Array
 from epcheck.generators.bounds.running_error import Approximate, output, product, term, total, unit_of
 from epcheck.generators.case import CaseContext, Sample, expect_refusal
+from epcheck.generators.families.contrib_twin import make_twin
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import NO_KERNEL, Operator, spread
 from epcheck.generators.oracle_math.activations import sigmoid
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
-DECLARES = ("CausalConvWithState",)
+DECLARES = ("CausalConvWithState", "com.microsoft::CausalConvWithState")
 
 Shape = tuple[int, ...]
 ACTIVATIONS = ("none", "silu", "swish")
@@ -187,4 +188,6 @@ def _silu(sums: Approximate, unit: float) -> Approximate:
     return Approximate(result.value, result.error + np.nan_to_num(tail, nan=0.0, posinf=0.0))
 
 
-OPERATORS = (Operator("CausalConvWithState", samples, bindings, node, truth, NO_KERNEL),)
+CAUSAL_CONV = Operator("CausalConvWithState", samples, bindings, node, truth, NO_KERNEL)
+
+OPERATORS = (CAUSAL_CONV, make_twin(CAUSAL_CONV, 27))

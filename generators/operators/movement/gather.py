@@ -27,6 +27,7 @@ from epcheck.generators.declaration.parameter_space import Parts, Values
 from epcheck.generators.directml.descriptions.movement.gathering import Gather, GatherElements, GatherND1
 from epcheck.generators.directml.lowering import Lowering, pad_rank
 from epcheck.generators.directml.tensor import TensorDesc
+from epcheck.generators.families.contrib_twin import make_twin
 from epcheck.generators.families.movement import (
     AXES,
     Argument,
@@ -46,6 +47,7 @@ DECLARES = (
     "Gather",
     "GatherElements",
     "GatherND",
+    "com.microsoft::GatherND",
 )
 
 NEGATIVE_INDICES = 11
@@ -299,11 +301,14 @@ PARAMETER_SPACES = {
     ),
 }
 
+GATHER_ND = movement("GatherND", gather_nd_samples, slices, lower_slices)
+
 OPERATORS = declare(
     (
         movement("Gather", gather_samples, gather_slices, lower_gather),
         movement("GatherElements", gather_elements_samples, elements, lower_elements),
-        movement("GatherND", gather_nd_samples, slices, lower_slices),
+        GATHER_ND,
+        make_twin(GATHER_ND, 11),
     ),
     interactions=INTERACTIONS,
     parameter_spaces=PARAMETER_SPACES,

@@ -23,6 +23,7 @@ from epcheck.generators.directml.descriptions.movement.layout import Padding1, P
 from epcheck.generators.directml.lowering import Lowering, pad_rank
 from epcheck.generators.directml.tensor import DataType, TensorDesc
 from epcheck.generators.families import movement
+from epcheck.generators.families.contrib_twin import make_twin
 from epcheck.generators.families.movement import (
     Argument,
     Drawn,
@@ -36,7 +37,7 @@ from epcheck.generators.families.movement import (
 from epcheck.generators.node import Node
 from epcheck.generators.operator import declare
 
-DECLARES = ("Pad",)
+DECLARES = ("Pad", "com.microsoft::Pad")
 
 WRAP = 19
 """The first version with the mode wrap."""
@@ -229,8 +230,10 @@ PARAMETER_SPACES = {
     )
 }
 
+PAD = movement.movement("Pad", samples, pad_values, lower)
+
 OPERATORS = declare(
-    (movement.movement("Pad", samples, pad_values, lower),),
+    (PAD, make_twin(PAD, 11)),
     interactions=INTERACTIONS,
     optional_io=OPTIONAL_IO,
     parameter_spaces=PARAMETER_SPACES,

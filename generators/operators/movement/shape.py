@@ -1,4 +1,5 @@
 """Shapes, and tensors made from little: Shape, Size, ConstantOfShape, EyeLike, Range, OneHot, NonZero, Trilu.
+com.microsoft has Range and Trilu, too.
 
 ConstantOfShape -> DML_FILL_VALUE_CONSTANT, Range -> DML_FILL_VALUE_SEQUENCE, EyeLike -> DML_DIAGONAL_MATRIX, Trilu ->
 DML_DIAGONAL_MATRIX1, OneHot -> DML_ONE_HOT, NonZero -> DML_NONZERO_COORDINATES; Shape and Size are computed on the CPU.
@@ -35,6 +36,7 @@ from epcheck.generators.directml.descriptions.movement.filling import (
 from epcheck.generators.directml.lowering import Lowering, pad_rank
 from epcheck.generators.directml.tensor import DataType, TensorDesc
 from epcheck.generators.families import movement
+from epcheck.generators.families.contrib_twin import make_twin
 from epcheck.generators.families.movement import (
     Argument,
     Drawn,
@@ -58,6 +60,8 @@ DECLARES = (
     "OneHot",
     "NonZero",
     "Trilu",
+    "com.microsoft::Range",
+    "com.microsoft::Trilu",
 )
 
 INT64 = np.iinfo(np.int64)
@@ -499,6 +503,9 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
+RANGE = Operator("Range", range_samples, range_bindings, range_node, range_truth, lower_range)
+TRILU = movement.movement("Trilu", trilu_samples, trilu, lower_trilu)
+
 OPERATORS = declare(
     (
         *(
@@ -521,10 +528,12 @@ OPERATORS = declare(
             without_rank_9=OTHER_RANK,
         ),
         (movement.movement("EyeLike", eye_samples, eye_like, lower_eye, varied=("T1",))),
-        Operator("Range", range_samples, range_bindings, range_node, range_truth, lower_range),
+        RANGE,
         movement.movement("OneHot", one_hot_samples, one_hot, lower_one_hot, varied=("T3",)),
         movement.movement("NonZero", non_zero_samples, non_zero, lower_non_zero, parameters=_DATA_ONLY),
-        movement.movement("Trilu", trilu_samples, trilu, lower_trilu),
+        TRILU,
+        make_twin(RANGE, 11),
+        make_twin(TRILU, 14),
     ),
     interactions=INTERACTIONS,
 )

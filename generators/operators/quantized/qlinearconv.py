@@ -19,12 +19,13 @@ from epcheck.generators.case import CaseContext, Sample, expect_refusal
 from epcheck.generators.declaration.interaction import Interaction, Literal, Random
 from epcheck.generators.directml import QuantizedLinearConvolution, TensorDesc
 from epcheck.generators.directml.lowering import Lowering
+from epcheck.generators.families.contrib_twin import make_twin
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, declare
 from epcheck.generators.oracle_math.window import Windows, convolve, slide
 from epcheck.generators.truth import OneStep, Output, Outputs, Refusal, Truth
 
-DECLARES = ("QLinearConv",)
+DECLARES = ("QLinearConv", "com.microsoft::QLinearConv")
 
 INT32 = np.iinfo(np.int32)
 FIRST = ("uint8", "int8", "uint8")
@@ -472,7 +473,12 @@ INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     ),
 }  # fmt: skip
 
+TWIN = (("uint8", "int8", "uint8"), ("uint8", "uint8", "uint8"), ("int8", "int8", "int8"))
+"""The dtypes of com.microsoft's: those that ONNX Runtime's tool quantises to."""
+
+QLINEAR_CONV = Operator("QLinearConv", samples, bindings, node, truth, lower, varied=("T1", "T2", "T3"))
+
 OPERATORS = declare(
-    (Operator("QLinearConv", samples, bindings, node, truth, lower, varied=("T1", "T2", "T3")),),
+    (QLINEAR_CONV, make_twin(QLINEAR_CONV, 10, lambda _, dtypes: dtypes in TWIN)),
     interactions=INTERACTIONS,
 )

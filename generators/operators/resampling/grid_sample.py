@@ -31,12 +31,13 @@ from epcheck.generators.declaration.undefined_sample import (
     strange_positions,
 )
 from epcheck.generators.directml.lowering import Lowering
+from epcheck.generators.families.contrib_twin import make_twin
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, declare, spread
 from epcheck.generators.oracle_math.interpolation import COORDINATE_ROUNDINGS, FLOAT32_UNIT, LINEAR, Kernel, cubic
 from epcheck.generators.truth import Exact, Output, Outputs, Refusal, Truth
 
-DECLARES = ("GridSample",)
+DECLARES = ("GridSample", "com.microsoft::GridSample")
 
 MODES = ("nearest", "linear", "cubic")
 PADDINGS = ("zeros", "border", "reflection")
@@ -398,6 +399,8 @@ def _undefined_positions() -> UndefinedSamples:
 
 UNDEFINED = {"GridSample": _undefined_positions}
 
+GRID_SAMPLE = Operator("GridSample", samples, bindings, node, truth, lower, varied=("T1", "T2"))
+
 OPERATORS = declare(
-    (Operator("GridSample", samples, bindings, node, truth, lower, varied=("T1", "T2")),), undefined=UNDEFINED
+    (GRID_SAMPLE, make_twin(GRID_SAMPLE, 16, lambda _, dtypes: dtypes[0] == dtypes[1])), undefined=UNDEFINED
 )
