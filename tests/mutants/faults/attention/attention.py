@@ -9,6 +9,7 @@ from mutant import Mutant, attribute, inputs, misread, swapped
 
 from epcheck.generators.node import Node
 
+STREAMS = "com.microsoft::MRotaryEmbedding"
 ATTENTION, QUANTIZED, MULTI_HEAD, GROUP, ROTARY, EMBED = (
     f"com.microsoft::{name}"
     for name in (
@@ -70,7 +71,21 @@ def _first_head(name: str, value: np.ndarray) -> np.ndarray:
     return np.broadcast_to(value[:, :1], value.shape).copy() if name == "attention_bias" else value
 
 
+def _one_stream(name: str, value: np.ndarray) -> np.ndarray:
+    return np.broadcast_to(value[:1], value.shape).copy() if name == "position_ids" and value.ndim == 3 else value
+
+
+def _streams_exchanged(name: str, value: np.ndarray) -> np.ndarray:
+    return value[[0, 2, 1]] if name == "position_ids" and value.ndim == 3 else value
+
+
 MUTANTS = (
+    attribute(STREAMS, "mrope_layout", None),
+    attribute(STREAMS, "mrope_layout", 1),
+    attribute(STREAMS, "interleaved", None),
+    attribute(STREAMS, "mrope_section", (8, 0, 0)),
+    inputs(STREAMS, "the positions of time are those of all streams", _one_stream),
+    inputs(STREAMS, "height and width are exchanged", _streams_exchanged),
     attribute(GROUP, "smooth_softmax", None),
     without(GROUP, "head_sink"),
     without(GROUP, "attention_bias"),
