@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -151,5 +152,7 @@ def cases(operator: Operator[Any]) -> Iterator[Case]:
 
 
 def _build(operator: Operator[Any], design: Design, case: Case) -> BuiltCase:
-    node = design.make_node(operator, case.id)
-    return build_case(operator, node, operator.truth(node), case)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # infinities and means of nothing, which samples do not combine
+        node = design.make_node(operator, case.id)
+        return build_case(operator, node, operator.truth(node), case)
