@@ -90,7 +90,7 @@ def case_ids(session: nox.Session) -> None:
 @nox.session
 def designs(session: nox.Session) -> None:
     """Chooses the designed cases of operators that have none; `-- --op NAME --most 60` chooses more for one."""
-    session.run("python", "tests/generators/designing.py", *session.posargs)
+    session.run("python", "tests/generators/designing.py", *session.posargs, env={"PYTHONPATH": "tests"})
 
 
 @nox.session

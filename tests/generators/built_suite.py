@@ -22,6 +22,16 @@ FIRST = ("Slice", "TopK", "QLinearConv")
 NO_INFERENCE = ("MeanVarianceNormalization", "Pad")
 """Operators at which onnx's own inference fails: function bodies in float16 and float64, axes of int32."""
 
+DEVIATIONS = {
+    ("DML_MEAN_VARIANCE_NORMALIZATION1_OPERATOR_DESC", "MeanVarianceNormalization"): "an epsilon that ONNX has not",
+    (
+        "DML_MEAN_VARIANCE_NORMALIZATION1_OPERATOR_DESC",
+        "com.microsoft.dml::DmlFusedMeanVarianceNormalization",
+    ): "an epsilon that the operator has not",
+    ("DML_MULTIHEAD_ATTENTION_OPERATOR_DESC", "com.microsoft::MultiHeadAttention"): "`unidirectional` is not passed on",
+}
+"""(description, operator) -> what the provider's description computes otherwise than the standard says."""
+
 
 @cache
 def built_suite() -> tuple[BuiltCase, ...]:

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from built_suite import NO_INFERENCE, built_first, built_suite
+from built_suite import DEVIATIONS, NO_INFERENCE, built_first, built_suite
 from mutant import outputs_of
 from onnx import numpy_helper
 from whole_suite import whole_suite
@@ -32,17 +32,6 @@ HERE = Path(__file__).parent
 
 UNORDERED_AXES = "Squeeze-1/float32/axes_in_reverse[runtime]"
 """onnx infers a wrong rank where the axes of Squeeze-1 do not ascend."""
-
-
-DEVIATIONS = {
-    ("DML_MEAN_VARIANCE_NORMALIZATION1_OPERATOR_DESC", "MeanVarianceNormalization"): "an epsilon that ONNX has not",
-    (
-        "DML_MEAN_VARIANCE_NORMALIZATION1_OPERATOR_DESC",
-        "com.microsoft.dml::DmlFusedMeanVarianceNormalization",
-    ): "an epsilon that the operator has not",
-    ("DML_MULTIHEAD_ATTENTION_OPERATOR_DESC", "com.microsoft::MultiHeadAttention"): "`unidirectional` is not passed on",
-}
-"""(description, operator) -> what the provider's description computes otherwise than the standard says."""
 
 
 def is_without_truth(built: BuiltCase) -> bool:
