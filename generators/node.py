@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -114,3 +114,9 @@ class Node:
     def integers(self, name: str, default: tuple[int, ...]) -> tuple[int, ...]:
         """The value of an attribute that is a list of integers."""
         return tuple(int(value) for value in self.attributes.get(name, default))  # type: ignore[union-attr]
+
+
+def hold_arrays(node: Node) -> Node:
+    """The node with an array for each input: arithmetic makes a number of an array without dimensions."""
+    inputs = (None if o is None else replace(o, value=np.asarray(o.value)) for o in node.inputs)
+    return replace(node, inputs=tuple(inputs))

@@ -24,13 +24,13 @@ from epcheck.conformance.judging.coverage import (
 )
 from epcheck.conformance.judging.kernel_coverage import EXCLUDED, PARTIAL, UNKNOWN, KernelCoverage
 from epcheck.conformance.judging.kernel_coverage import STATES as KERNEL_STATES
+from epcheck.conformance.judging.kernel_registry import read_kernel_registry
 from epcheck.conformance.judging.separation import Separation
 from epcheck.conformance.records import strict_json
 from epcheck.conformance.records.run import Run
 from epcheck.conformance.targets import claim_file
 from epcheck.conformance.targets.config import load_config
 from epcheck.conformance.targets.specification import describe_target, resolve
-from epcheck.conformance.workers.kernel_registry import read_kernel_registry
 from epcheck.generators import registry, suite
 from epcheck.generators.claims import DML, Claims
 from epcheck.generators.error import EpcheckError

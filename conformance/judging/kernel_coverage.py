@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from epcheck.conformance.judging.coverage import dtypes_of_cases, has_case
-from epcheck.conformance.workers.kernel_registry import KernelRegistry, RegisteredKernel
+from epcheck.conformance.judging.kernel_registry import KernelRegistry, RegisteredKernel
 from epcheck.generators import exclusions, registry, schema
 from epcheck.generators.claims import why_unreachable
 from epcheck.generators.node import qualified_name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeVar
 
@@ -28,6 +28,10 @@ def make_twin(
     def bindings(sample: S, _version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
         return operator.bindings(sample, since_version, dtypes) if has(sample, dtypes) else ()
 
+    def samples() -> Iterator[S]:
+        every = tuple(operator.dtypes(since_version))
+        return (s for s in operator.samples() if any(bindings(s, since_version, dtypes) for dtypes in every))
+
     def node(sample: S, context: CaseContext) -> Node:
         made = operator.node(sample, replace(context, since_version=since_version))
         renamed = _rename_inputs(made, schema.input_names(name, context.since_version, MICROSOFT))
@@ -41,7 +45,7 @@ def make_twin(
     without_9, without_dtypes = operator.without_rank_9, operator.without_rank_dtypes
     return Operator(
         name,
-        operator.samples,
+        samples,
         bindings,
         node,
         truth,

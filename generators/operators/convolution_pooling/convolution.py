@@ -518,7 +518,6 @@ def _conv(name: str, domain: str, samples: Callable[[], Iterator[ConvSample]]) -
 
 INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
     "Conv": (
-        Interaction("height_0", (Random((1, 2, 0, 5)), Random((3, 2, 1, 1)))),
         Interaction("partial_sum_overflows", (Literal([200] * 16 + [-196] * 16, "", (1, 8, 2, 2)),
                 Literal([180] * 8 + [150] * 8, "", (2, 8, 1, 1))), {}, "float16"),
         Interaction("1d_group_dilation_bias", (Random((1, 4, 9)), Random((4, 2, 3)), Random((4,))),

@@ -51,7 +51,7 @@ def samples() -> Iterator[FusedSample]:
     yield FusedSample(name="no_activation")
     yield FusedSample(name="no_activation_residual", residual=True)
     for sample in (FusedSample(**vars(each)) for each in convolution.samples()):
-        if sample.name in convolution.FUSED_BASE:
+        if sample.name in convolution.FUSED_BASE and sample.name != "defaults":  # that is `relu`
             yield replace(sample, name=f"relu_{sample.name}", activation=("Relu", ()), every_dtype=False)
             yield replace(sample, name=f"relu_{sample.name}_residual", activation=("Relu", ()), residual=True,
                           every_dtype=False)  # fmt: skip

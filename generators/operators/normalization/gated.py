@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
+from epcheck.generators import graph
 from epcheck.generators.bounds import estimate, propagation
 from epcheck.generators.bounds.estimate import Estimate, Precision
 from epcheck.generators.bounds.propagation import Moments
@@ -97,8 +99,14 @@ class Family:
         return Outputs(tuple(precision.output(name, result) for name, result in made))
 
 
-def bindings(sample: GatedSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
-    return spread(sample, first=set(dtypes) == {"float32"}, newest=True)
+def bindings(family: Family, sample: GatedSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+    """Without parameters there is nothing that is an initializer in one way and an input in another."""
+    if family.constraint and dtypes[0] != dtypes[1] and not any(sample.shapes.get(name) for name in family.second):
+        return ()  # nothing has the second type
+    is_scalar = not any(sample.shapes.values())
+    ways = spread(sample, first=set(dtypes) == {"float32"}, newest=True, scalar=is_scalar)
+    has_parameter = any(sample.shapes.get(name) is not None for name in family.parameters)
+    return ways if has_parameter else tuple(way for way in ways if way != graph.INITIALIZER)
 
 
 SINGLE = Precision(FLOAT32)
@@ -407,7 +415,9 @@ OPTIONAL_IO: Mapping[str, tuple[OptionalIO, ...]] = {
 
 def _operator(family: Family) -> Operator[GatedSample]:
     varied = ("T", family.constraint) if family.constraint else ("T",)
-    return Operator(family.name, family.samples, bindings, family.node, family.truth, NO_KERNEL, varied, MICROSOFT)
+    return Operator(
+        family.name, family.samples, partial(bindings, family), family.node, family.truth, NO_KERNEL, varied, MICROSOFT
+    )
 
 
 OPERATORS = declare(tuple(map(_operator, FAMILIES)), optional_io=OPTIONAL_IO)

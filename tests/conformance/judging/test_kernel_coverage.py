@@ -11,7 +11,7 @@ from command_line import call, refused
 from epcheck import api
 from epcheck.conformance.judging import kernel_coverage
 from epcheck.conformance.judging.kernel_coverage import KernelCoverage
-from epcheck.conformance.workers.kernel_registry import KernelRegistry, RegisteredKernel
+from epcheck.conformance.judging.kernel_registry import KernelRegistry, RegisteredKernel
 
 FLOAT = ("tensor(float)",)
 

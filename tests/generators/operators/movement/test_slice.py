@@ -194,6 +194,8 @@ def test_extremes_are_the_same_as_one_step_beyond_the_axis(dim: int, start: int,
 
 def test_slices_are_copied_exactly() -> None:
     for case in valid():
+        if case.node.surroundings:
+            continue
         assert isinstance(case.truth, Outputs)
         assert [output.bound for output in case.truth.outputs] == [Exact()]
 

@@ -11,10 +11,10 @@ import onnxruntime
 import pytest
 from onnxruntime.capi import onnxruntime_pybind11_state as native
 
+from epcheck.conformance.judging import kernel_registry
+from epcheck.conformance.judging.kernel_registry import RegisteredKernel, read_kernel_registry
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import TargetError
-from epcheck.conformance.workers import kernel_registry
-from epcheck.conformance.workers.kernel_registry import RegisteredKernel, read_kernel_registry
 from epcheck.conformance.workers.program.backends import kernel_registry as program
 
 
