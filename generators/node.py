@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,6 +38,11 @@ class Operand:
     name: str
     value: Array
     parameter: bool = False
+
+    def __post_init__(self) -> None:
+        """Hold an array: arithmetic makes a number of an array without dimensions, which no session takes."""
+        if not isinstance(self.value, np.ndarray):
+            object.__setattr__(self, "value", np.asarray(self.value))
 
 
 @dataclass(frozen=True)
@@ -114,9 +119,3 @@ class Node:
     def integers(self, name: str, default: tuple[int, ...]) -> tuple[int, ...]:
         """The value of an attribute that is a list of integers."""
         return tuple(int(value) for value in self.attributes.get(name, default))  # type: ignore[union-attr]
-
-
-def hold_arrays(node: Node) -> Node:
-    """The node with an array for each input: arithmetic makes a number of an array without dimensions."""
-    inputs = (None if o is None else replace(o, value=np.asarray(o.value)) for o in node.inputs)
-    return replace(node, inputs=tuple(inputs))

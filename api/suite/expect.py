@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from epcheck.generators.case_pattern import matches
 from epcheck.reports import latest
 from epcheck.reports.diff.compared_runs import open_single
 from epcheck.reports.runs.causes import find_causes_of_run
-from epcheck.reports.runs.run_folder import read_records, replacing
+from epcheck.reports.runs.run_folder import StoreError, read_records, replacing
 
 DEFAULT_FILE = Path("expectations.toml")
 
@@ -71,6 +70,8 @@ def expect(options: ExpectOptions) -> Expected:
     ConditionError for a fact that cannot be named or that the run does not have.
     """
     folder = latest() if str(options.run) == "latest" else options.run
+    if options.conditions and folder.is_file():
+        raise StoreError(f"{folder}: a run in a store keeps no facts for --conditions; name the folder of the run")
     compared = open_single(folder, options.target)
     facts, rows = compared.run.targets.get(compared.target, {}), compared.rows
     tolerance = Tolerance(options.reason, options.link, condition.of_facts(options.when, facts))
@@ -101,17 +102,17 @@ def _find_faults(folder: Path, target: str, failing: Collection[str]) -> Iterato
         if case_id in failing:
             of_cause.setdefault(cause.key, set()).add(case_id)
     causes = [cause for cause in found.of(target) if cause.terms and cause.key in of_cause]
-    statuses: dict[str, Counter[str]] = {cause.key: Counter() for cause in causes}
+    statuses = {cause.key: set(cause.statuses) for cause in causes}
     for record in read_records(folder) if causes else ():
         of_operator = [cause for cause in causes if record.case.operator_key in cause.operators]
-        facts = describe_case(record.case) if of_operator and record.candidate.target == target else {}
-        for cause in of_operator if facts else ():
-            if cause.matches(facts):
-                statuses[cause.key][record.status] += 1
+        if of_operator and record.status == PASS and record.candidate.target == target:
+            facts = describe_case(record.case)
+            for cause in of_operator:
+                if cause.matches(facts):
+                    statuses[cause.key].add(PASS)
     for cause in causes:
         globs = tuple(f"{operator}-*" for operator in cause.operators)
-        kept = tuple(sorted({*cause.statuses} | ({PASS} & statuses[cause.key].keys())))
-        yield FoundFault(globs, cause.condition, kept, frozenset(of_cause[cause.key]))
+        yield FoundFault(globs, cause.condition, tuple(sorted(statuses[cause.key])), frozenset(of_cause[cause.key]))
 
 
 def _read(file: Path) -> str:

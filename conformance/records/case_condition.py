@@ -48,8 +48,8 @@ _BEGINNINGS = {
     "any input contains": "no input contains", "any input is": "no input is", "any input has": "no input has",
 }  # fmt: skip
 _VERBS = {
-    " is ": " is not ", " are ": " are not ", " contains ": " does not contain ", " has ": " does not have ",
-    " have ": " do not have ", " ascend": " do not ascend",
+    " is absent": " is present", " is ": " is not ", " are ": " are not ", " contains ": " does not contain ",
+    " has ": " does not have ", " have ": " do not have ", " ascend": " do not ascend",
 }  # fmt: skip
 """How facts that are true or false begin, and the verbs of others -> the same where they do not hold."""
 _OTHERWISE = "not: "
@@ -59,28 +59,24 @@ _COMPARISON = re.compile(r"(.+) (=|≠|≥|<) (?!the size of |rank of |its dimen
 
 def _negate(fact: str) -> str:
     """The phrase for a fact that does not hold."""
-    for begin, other in _BEGINNINGS.items():
-        if fact.startswith(begin):
-            return other + fact.removeprefix(begin)
-    if fact.endswith(" is absent"):
-        return fact.removesuffix("absent") + "present"
-    for verb, other in _VERBS.items():
-        if verb in fact:
-            return fact.replace(verb, other, 1)
-    return f"{_OTHERWISE}{fact}"
+    return _reword(fact, _BEGINNINGS, _VERBS) or f"{_OTHERWISE}{fact}"
 
 
 def _affirm(phrase: str) -> str:
     """The fact of which a phrase says that it does not hold; the phrase itself where it says that of none."""
-    for begin, other in _BEGINNINGS.items():
-        if phrase.startswith(other):
-            return begin + phrase.removeprefix(other)
-    if phrase.endswith(" is present"):
-        return phrase.removesuffix("present") + "absent"
-    for verb, other in _VERBS.items():
-        if other in phrase:
-            return phrase.replace(other, verb, 1)
-    return phrase.removeprefix(_OTHERWISE)
+    beginnings, verbs = ({other: words for words, other in each.items()} for each in (_BEGINNINGS, _VERBS))
+    return _reword(phrase, beginnings, verbs) or phrase.removeprefix(_OTHERWISE)
+
+
+def _reword(phrase: str, beginnings: Mapping[str, str], verbs: Mapping[str, str]) -> str:
+    """The phrase with another beginning, or else another verb; empty where it has none of them."""
+    for words, other in beginnings.items():
+        if phrase.startswith(words):
+            return other + phrase.removeprefix(words)
+    for words, other in verbs.items():
+        if words in phrase:
+            return phrase.replace(words, other, 1)
+    return ""
 
 
 def parse_condition(text: str) -> tuple[Term, ...]:

@@ -18,7 +18,7 @@ from epcheck.generators.claims import Claims
 from epcheck.generators.fuzzing import node_mutation, oracle
 from epcheck.generators.fuzzing.oracle import Open
 from epcheck.generators.fuzzing.sample_mutation import mutate_sample
-from epcheck.generators.node import Node, hold_arrays
+from epcheck.generators.node import Node
 from epcheck.generators.operator import Operator
 from epcheck.generators.serialization.node_json import SerializedNode
 from epcheck.generators.truth import Refusal, Truth
@@ -147,7 +147,7 @@ class Space:
         except Exception:  # a sample that the generator cannot make a node of
             return None
         with np.errstate(all="ignore"):
-            return hold_arrays(node_mutation.mutate_node(node, random) if random.random() < 0.5 else node)
+            return node_mutation.mutate_node(node, random) if random.random() < 0.5 else node
 
 
 def is_large(sample: Any) -> bool:

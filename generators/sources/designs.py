@@ -23,7 +23,7 @@ import numpy as np
 
 from epcheck.generators.case import BuiltCase, Case, CaseContext
 from epcheck.generators.fuzzing.node_mutation import mutate_node
-from epcheck.generators.node import Node, hold_arrays
+from epcheck.generators.node import Node
 from epcheck.generators.operator import Operator, build_case, is_defined_here, random_source
 from epcheck.generators.operator_index import family_folder
 
@@ -76,8 +76,7 @@ class Design:
         dtypes = tuple(np.dtype(name) for name in self.dtypes)
         context = CaseContext(self.since_version, dtypes, random_source(case_id))
         node = operator.node(self.vary_sample(operator), context)
-        node = mutate_node(node, Random(case_id), self.values) if self.values else node
-        return hold_arrays(node)
+        return mutate_node(node, Random(case_id), self.values) if self.values else node
 
     def make_case(self, operator: Operator[Any]) -> Case:
         """The case of the design."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from epcheck.conformance.records.case_condition import Term
+from epcheck.conformance.records.case_condition import Term, holds
 from epcheck.conformance.records.facts import Facts
 
 
@@ -47,7 +47,7 @@ class Cause:
 
     def matches(self, facts: Facts) -> bool:
         """Whether the condition holds for a case with these facts (see `describe_case`)."""
-        return all(term.holds(facts) for term in self.terms)
+        return holds(self.terms, facts)
 
     @property
     def title(self) -> str:

@@ -196,3 +196,10 @@ def test_a_cause_with_a_condition_becomes_an_entry_with_that_condition(
     assert 'case = "Slice-*"' in text
     assert 'where = "a value of steps < 0' in text
     assert call(*run, "--expect", "expectations.toml", "--strict").code == 0
+
+
+def test_a_run_in_a_store_has_no_facts_for_conditions(tmp_path: Path) -> None:
+    file = tmp_path / "a.parquet"
+    file.write_bytes(b"")
+    sentence = refused("expect", "--from", str(file), "--reason", "a ticket", "--conditions")
+    assert sentence.endswith("a run in a store keeps no facts for --conditions; name the folder of the run")

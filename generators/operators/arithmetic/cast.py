@@ -255,7 +255,7 @@ def _small_numbers(shape: Shape, source: np.dtype[Any], target: np.dtype[Any], r
         return rng.integers(0, 2, shape).astype(source)
     low = 0 if "u" in (source.kind, target.kind) else -100
     whole = rng.integers(low, 101, shape)
-    return np.asarray(whole + (0.25 * rng.integers(0, 3, shape) if source.kind == "f" else 0)).astype(source)
+    return (whole + (0.25 * rng.integers(0, 3, shape) if source.kind == "f" else 0)).astype(source)
 
 
 def target_of(node: Node) -> np.dtype[Any] | None:
