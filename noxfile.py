@@ -94,6 +94,12 @@ def designs(session: nox.Session) -> None:
 
 
 @nox.session
+def equal_sizes(session: nox.Session) -> None:
+    """Choose the sizes of the copies of rewrite rules' graphs that have one size alone."""
+    session.run("python", "tests/generators/graphs/equal_sizes.py", *session.posargs)
+
+
+@nox.session
 def numbers(session: nox.Session) -> None:
     """Writes the numbers of the suite in README and docs anew."""
     session.run("python", "docs/site/suite_numbers.py")

@@ -12,7 +12,8 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,12 @@ CALL = re.compile(r"\(([^()]*)\)")
 THE_LAST = re.compile(r"\b_\b")
 CONSTANT = re.compile(r"(?:(\w+) )?(-?\d[\d.e-]*|-?Infinity|NaN|\[.*\])")
 """In the text of nodes: their inputs, what the node before made, and numbers, maybe with a dtype."""
+
+EQUAL_SIZES = "equal_sizes"
+"""What the names of graphs end with whose dimensions have one size: a wrong rewrite then gives the right shape."""
+
+SIZES_FILE = Path(__file__).with_name("rules") / f"{EQUAL_SIZES}.txt"
+"""A line for each graph that has such a copy: its name, and the size."""
 
 Replacements = Mapping[str, Sequence[str]]
 """Name of a graph -> texts in pairs: in the rule's graph, the second of each is in place of the first."""
@@ -109,14 +116,22 @@ class RewriteRule:
     def samples(self) -> Samples:
         """Its graphs: where it applies, then where a precondition is broken."""
         graph = self.read()
-        applied = self._sample(APPLIES, self.name, graph)
+        applied = self.make_sample(APPLIES, self.name, graph)
         yield replace(applied, dtypes=(*applied.dtypes, *self.also))
-        for name, texts in self.applies.items():
-            yield self._sample(APPLIES, f"{self.name}_{name}", self.read(texts))
-        for name, texts in self.broken.items():
-            yield self._sample(BROKEN, f"{self.name}_{name}", self.read(texts))
+        for name, kind, texts in self.list_texts():
+            if texts:
+                yield self.make_sample(kind, name, self.read(texts))
         for name, changed in break_in_general(graph) if self.in_general else ():
-            yield self._sample(BROKEN, f"{self.name}_{name}", changed)
+            yield self.make_sample(BROKEN, f"{self.name}_{name}", changed)
+        for name, kind, texts in self.list_texts():
+            if size := read_equal_sizes().get(name):
+                yield self.make_sample(kind, f"{name}_{EQUAL_SIZES}", make_sizes_equal(self.read(texts), size))
+
+    def list_texts(self) -> Iterator[tuple[str, str, Sequence[str]]]:
+        """(name, kind, texts in pairs) of each graph that is declared."""
+        yield self.name, APPLIES, ()
+        yield from ((f"{self.name}_{name}", APPLIES, texts) for name, texts in self.applies.items())
+        yield from ((f"{self.name}_{name}", BROKEN, texts) for name, texts in self.broken.items())
 
     def read(self, texts: Sequence[str] = ()) -> TextGraph:
         """The graph, with texts in place of others, in pairs. Raises ValueError for a text that is not in it once."""
@@ -127,7 +142,8 @@ class RewriteRule:
             text = text.replace(old, new)
         return read_graph(text, self.values)
 
-    def _sample(self, kind: str, name: str, graph: TextGraph) -> GraphSample:
+    def make_sample(self, kind: str, name: str, graph: TextGraph) -> GraphSample:
+        """A fixed graph of the suite."""
         return GraphSample(
             kind, name, partial(write_graph, graph), self.dtypes, self.elsewhere, self.opset, self.special
         )
@@ -207,6 +223,29 @@ def _node(proto: onnx.NodeProto) -> TextNode:
 
 def _array(value: Any) -> Any:
     return numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else value
+
+
+@cache
+def read_equal_sizes() -> Mapping[str, int]:
+    """Name of a graph -> the size of all dimensions in its copy."""
+    lines = map(str.split, SIZES_FILE.read_text(encoding="utf-8").splitlines())
+    return {name: int(size) for name, size in lines}
+
+
+def make_sizes_equal(graph: TextGraph, size: int) -> TextGraph:
+    """The graph where each dimension above 1 has this size, also in constants that are shapes: lists of sizes that the
+    graph has, of 1, 0 and -1."""
+    sizes = {dim for tensor in graph.tensors if tensor.values is None for dim in tensor.shape} - {0, 1}
+
+    def change(tensor: Tensor) -> Tensor:
+        if tensor.values is None:
+            return replace(tensor, shape=tuple(size if dim > 1 else dim for dim in tensor.shape))
+        is_shape = tensor.dtype == "int64" and len(tensor.shape) == 1 and len(tensor.values) > 1
+        if not is_shape or not sizes & {*tensor.values} or {*tensor.values} - sizes - {1, 0, -1}:
+            return tensor
+        return replace(tensor, values=tuple(size if value > 1 else value for value in tensor.values))
+
+    return replace(graph, tensors=tuple(map(change, graph.tensors)))
 
 
 def break_in_general(graph: TextGraph) -> Iterator[tuple[str, TextGraph]]:

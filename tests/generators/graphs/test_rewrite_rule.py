@@ -11,7 +11,16 @@ import pytest
 
 from epcheck.generators.array import Array
 from epcheck.generators.graphs import graph_truth
-from epcheck.generators.graphs.rewrite_rule import ALGEBRA, RewriteRule, TextGraph, chain, read_graph, write_graph
+from epcheck.generators.graphs.rewrite_rule import (
+    ALGEBRA,
+    RewriteRule,
+    TextGraph,
+    chain,
+    make_sizes_equal,
+    read_equal_sizes,
+    read_graph,
+    write_graph,
+)
 from epcheck.generators.graphs.rules import data_movement, neighbours, numbers, products, quantizers
 from epcheck.generators.graphs.sketch import Sketch
 from epcheck.generators.sources import graphs
@@ -167,3 +176,25 @@ def test_values_beyond_the_range_go_on_to_other_nodes() -> None:
     assert y.value.ravel().tolist()[:2] == [0.25, 0.0]
     assert np.isnan(y.value.ravel()[2])
     assert y.value.ravel()[3] == np.inf
+
+
+def test_a_copy_has_one_size_in_tensors_and_in_constants_that_are_shapes() -> None:
+    text = "(float[2,3,1] x) => (y) <float[3] w> { a = Reshape(x, [3, -1, 0]) b = Transpose<perm=[2,0,1]>(a) y = Slice(b, [0, 3]) }"
+    copy = make_sizes_equal(read_graph(text, {}), 4)
+    assert [(t.name, t.shape, t.values) for t in copy.tensors] == [
+        ("x", (4, 4, 1), None), ("c0", (3,), (4, -1, 0)), ("c1", (2,), (0, 4)),
+    ]  # fmt: skip
+    assert copy.nodes == read_graph(text, {}).nodes
+    axes = read_graph("(float[2,3] x) => (y) { y = ReduceSum(x, [0, 1]) }", {})
+    assert make_sizes_equal(axes, 4).tensors[1] == axes.tensors[1]
+
+
+def test_a_copy_with_equal_sizes_tells_a_transpose_that_is_dropped() -> None:
+    assert read_equal_sizes()["transpose_transpose_goes_on"] == 4
+    made = {sample.sample: sample for sample in graphs.samples()}
+    assert len([name for name in made if name.endswith("_equal_sizes")]) == len(read_equal_sizes()) > 700
+    graph = graphs.judge_sample(made["graph_broken_transpose_transpose_goes_on_equal_sizes"], "float32", "an id")
+    (x,), (y,) = graph.sources, graph.truth.outputs
+    assert y.value.shape == x.value.shape == (4, 4, 4)
+    assert np.array_equal(y.value, x.value.transpose(2, 0, 1))
+    assert not np.array_equal(y.value, x.value)
