@@ -46,9 +46,10 @@ def _wrap(value: Array, shape: tuple[int, ...], random: Random) -> Array:
     """Indices into one of the dimensions, some of which count from its end."""
     size = random.choice(shape) if shape else 1
     flat = value.reshape(-1).copy()
+    least = np.iinfo(flat.dtype).min
     for index in range(flat.size):
-        if 0 <= flat[index] < size and random.random() < 0.6:
-            flat[index] -= size
+        if 0 <= flat[index] < size and random.random() < 0.6 and int(flat[index]) - size >= least:
+            flat[index] = int(flat[index]) - size
     return flat.reshape(value.shape)
 
 

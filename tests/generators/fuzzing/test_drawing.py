@@ -12,7 +12,9 @@ from epcheck.generators.claims import DML, claims_of
 from epcheck.generators.fuzzing import drawing
 from epcheck.generators.fuzzing.drawing import Drawn, Source, Space, Tally
 from epcheck.generators.fuzzing.drawn_case import case_of
+from epcheck.generators.fuzzing.node_mutation import mutate_node
 from epcheck.generators.fuzzing.oracle import Open
+from epcheck.generators.node import Node, Operand
 from epcheck.generators.serialization.node_json import SerializedNode
 from epcheck.generators.truth import Refusal
 
@@ -106,3 +108,12 @@ def test_a_smaller_node_must_stay_on_its_side() -> None:
     drawn = next(d for d in Source([registry.operator_of("Transpose")], 1).draw(50) if not isinstance(d.truth, Refusal))
     refused = type(drawn.node)("Transpose", "", 13, drawn.node.inputs, drawn.node.outputs, {"perm": (0, 0)})
     assert drawing.replace_node(drawn, refused) is None
+
+
+def test_an_index_that_its_dtype_cannot_count_from_the_end_stays() -> None:
+    data = Operand("data", np.zeros(200, np.float32))
+    indices = Operand("indices", np.array([0, 1, 100], np.int8))
+    node = Node("Gather", "", 13, (data, indices), ("output",))
+    for seed in range(20):
+        (value,) = (o.value for o in mutate_node(node, Random(seed), "wrapped").inputs if o and o.name == "indices")
+        assert set(value.tolist()) <= {0, 1, 100, -100}
