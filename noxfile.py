@@ -94,6 +94,12 @@ def designs(session: nox.Session) -> None:
 
 
 @nox.session
+def readings(session: nox.Session) -> None:
+    """Names the wrong readings that no case of an operator tells; `-- --op NAME` looks at one operator."""
+    session.run("python", "tests/generators/readings.py", *session.posargs)
+
+
+@nox.session
 def equal_sizes(session: nox.Session) -> None:
     """Choose the sizes of the copies of rewrite rules' graphs that have one size alone."""
     session.run("python", "tests/generators/graphs/equal_sizes.py", *session.posargs)

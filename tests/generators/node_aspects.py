@@ -97,6 +97,8 @@ def _describe_sizes(value: Array) -> Iterator[str]:
             yield "has an inner size of 1"
         if len(set(value.shape)) == 1:
             yield "has equal sizes"
+        elif len(sizes := [size for size in value.shape if size > 1]) > len(set(sizes)):
+            yield "has two equal sizes"
     if value.ndim:
         last = value.shape[-1]
         multiple = next(number for number in (4, 2, 1) if last % number == 0)
@@ -145,3 +147,19 @@ def _describe_broadcast(shape: tuple[int, ...], target: tuple[int, ...]) -> Iter
         if spread:
             is_last = spread[-1] == len(target) - 1
             yield f"is spread {'along the first' if spread[0] == 0 else 'along the last' if is_last else 'inside'}"
+    if shape != target and _fits_otherwise(shape, target):
+        yield "would fit along other dimensions"
+
+
+def _fits_otherwise(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Whether what is not 1 in the shape could as well be spread along other dimensions of the output."""
+    first = next((index for index, size in enumerate(shape) if size != 1), None)
+    if first is None:
+        return False
+    last = max(index for index, size in enumerate(shape) if size != 1)
+    core, own = shape[first : last + 1], len(target) - len(shape) + first
+    places = range(len(target) - len(core) + 1)
+    return any(
+        place != own and all(size in (1, other) for size, other in zip(core, target[place:], strict=False))
+        for place in places
+    )

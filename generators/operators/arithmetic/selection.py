@@ -170,6 +170,8 @@ def _clip_intervals() -> Iterator[ClipSample]:
     for name, (least, most) in negative.items():
         yield ClipSample(name=name, low=least, high=most, kinds="fi", every_dtype=name == "around_zero")
     yield ClipSample(name="fractions", low=-1.5, high=2.25, kinds="f", every_dtype=True)
+    yield ClipSample(name="limits_of_many_bits", low=-1.1003, high=2.3007, kinds="f", every_dtype=True)
+    yield ClipSample(name="limits_negative", low=-6, high=-2, kinds="fi", every_dtype=True)
     yield ClipSample(
         name="infinite_ends", low=-math.inf, high=math.inf, boundary="boundary", kinds="f", every_dtype=True
     )

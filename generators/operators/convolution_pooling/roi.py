@@ -72,6 +72,7 @@ SIZE: Attributes = (("output_height", 3), ("output_width", 4))
 
 def align_samples() -> Iterator[RoiSample]:
     yield RoiSample(name="defaults", rois=INNER, every_dtype=True)
+    yield RoiSample(name="positions_of_many_bits", rois=((1.1003, 0.7007, 7.3011, 5.9013),), every_dtype=True)
     yield RoiSample(name="all_attributes_at_their_defaults", rois=INNER, attributes=(
         ("mode", "avg"), ("output_height", 1), ("output_width", 1), ("sampling_ratio", 0), ("spatial_scale", 1.0),
     ))  # fmt: skip

@@ -75,6 +75,7 @@ def samples(quantised: bool) -> Iterator[ExpertsSample]:
     yield ExpertsSample(name="defaults", k=None, normalized=False)
     yield ExpertsSample(name="swiglu", attributes=SWIGLU, every_dtype=True)
     yield ExpertsSample(name="swiglu_limit", attributes={**SWIGLU, "swiglu_limit": 0.75}, every_dtype=True)
+    yield ExpertsSample(name="swiglu_limit_below_most", attributes={**SWIGLU, "swiglu_limit": 0.0625}, every_dtype=True)
     steep: Mapping[str, Attribute] = {**SWIGLU, "activation_alpha": -0.5, "activation_beta": 3.0}
     yield ExpertsSample(name="swiglu_alpha_beta", attributes=steep)
     yield ExpertsSample(name="swiglu_halves", attributes={**SWIGLU, "swiglu_fusion": 2})

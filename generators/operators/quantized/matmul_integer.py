@@ -388,6 +388,12 @@ _INTEGER, _TO_FLOAT, _DYNAMIC = (
 )
 
 INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
+    "com.microsoft::MatMulIntegerToFloat": (
+        Interaction("zero_points_negative", (
+            Literal((-128, -5, 0, 7, 9, 127), "int8", (2, 3)), Literal((-9, -1, 3, 60, 126, -128), "int8", (3, 2)),
+            Literal(0.05), Literal(0.04), Literal(-3, "int8"), Literal(-5, "int8"),
+        ), dtype="float32-int8-int8"),
+    ),
     "MatMulInteger": (
         Interaction("zero_points_of_columns_of_a_batch",
                 (Random((2, 3, 4), 0, 255, "uint8"), Random((4, 5), 0, 255, "uint8"), Literal(7, "uint8"),

@@ -43,6 +43,10 @@ DECLARES = (
 MICROSOFT = "com.microsoft"
 
 
+MANY_BITS = (0.0156326, 0.0312652, 0.0214004)
+"""Scales that float16 and bfloat16 round by nearly half an ULP: of 256 levels some come out another one."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ProductSample(Sample):
     """QLinearMatMul. a, b: shapes. Scales: a number, or `rows`, `columns` for one each, random.
@@ -80,6 +84,7 @@ def product_samples() -> Iterator[ProductSample]:
         )  # fmt: skip
     for name, y_scale in {"small": 1e-6, "large": 1e6, "one": 1.0}.items():
         yield ProductSample(name=f"y_scale_{name}", y_scale=y_scale)
+    yield ProductSample(name="y_scale_of_many_bits", a=(32, 5), b=(5, 32), y_scale=64 * MANY_BITS[0])
     yield ProductSample(name="a_scale_small", a_scale=1e-5, y_scale=1e-4)
     yield ProductSample(name="scales_of_one_element", scale_shape=(1,))
     yield ProductSample(name="per_row", a_scale="rows", every_dtype=True)
@@ -234,6 +239,7 @@ def add_samples() -> Iterator[ElementwiseSample]:
     yield ElementwiseSample(name="zero_points_omitted", zero_points=(None, None, None), every_dtype=True)
     table = ElementwiseSample(name="", shapes=((256, 1), (256,)), fills=("every", "every"))
     yield replace(table, name="every_pair", every_dtype=True)
+    yield ElementwiseSample(name="scales_of_many_bits", shapes=((521,),) * 2, scales=MANY_BITS, every_dtype=True)
     yield replace(table, name="every_pair_exact", scales=(0.5, 0.25, 1.0), every_dtype=True)
     yield replace(table, name="every_pair_exact_ties", scales=(0.5, 0.5, 1.0), zero_points=(3, 5, 2), every_dtype=True)
     yield replace(table, name="every_pair_equal_scales", scales=(0.1, 0.1, 0.1))
@@ -269,6 +275,7 @@ def sigmoid_samples() -> Iterator[ElementwiseSample]:
     yield replace(sample, name="x_zero_point_omitted", zero_points=(None, 3), every_dtype=True)
     yield replace(sample, name="y_zero_point_omitted", zero_points=(3, None), every_dtype=True)
     yield replace(sample, name="zero_points_omitted", zero_points=(None, None), every_dtype=True)
+    yield replace(sample, name="scales_of_many_bits", scales=(MANY_BITS[1], MANY_BITS[2] / 4), every_dtype=True)
     for name, x_scale in {"small": 1e-3, "large": 1.0, "huge": 1e4}.items():
         yield replace(sample, name=f"x_scale_{name}", scales=(x_scale, 1 / 256), every_dtype=name == "large")
     for name, y_scale in {"saturates": 1 / 512, "half": 0.5, "large": 100.0, "one_step": 1 / 255}.items():
@@ -398,6 +405,7 @@ def concat_samples() -> Iterator[ConcatSample]:
     yield replace(whole, name="exact_ties", shapes=((521,), (521,)), scales=(0.5, 0.25), y_scale=1.0, every_dtype=True)
     yield replace(whole, name="exact_ties_odd_zero_points", shapes=((300,), (300,)), scales=(0.5, 0.25), y_scale=1.0,
                   zero_points=(1, 3), y_zero_point=2)  # fmt: skip
+    yield replace(whole, name="scales_of_many_bits", scales=MANY_BITS[:2], y_scale=MANY_BITS[2], every_dtype=True)
     yield replace(whole, name="saturation", scales=(1.0, 2.0), y_scale=0.01, every_dtype=True)
     yield replace(whole, name="y_scale_large", y_scale=1e6)
     for axis in (0, 1, 2, -1, -2, -3):

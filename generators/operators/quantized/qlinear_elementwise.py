@@ -16,10 +16,12 @@ import numpy as np
 
 from epcheck.generators import graph
 from epcheck.generators.case import CaseContext, Sample, expect_refusal
+from epcheck.generators.declaration.interaction import Interaction, Literal
 from epcheck.generators.declaration.optional_io import OptionalIO, each_alone
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import NO_KERNEL, Operator, declare
 from epcheck.generators.operators.quantized.qlinear import (
+    MANY_BITS,
     MICROSOFT,
     ElementwiseSample,
     add_samples,
@@ -120,6 +122,7 @@ def softmax_samples() -> Iterator[SoftmaxSample]:
         yield SoftmaxSample(name=f"x_scale_{name}", scales=(scale, 1 / 256))
     for name, scale in (("saturates", 1 / 2048), ("half", 0.5), ("tenth", 0.1)):
         yield SoftmaxSample(name=f"y_scale_{name}", scales=(0.05, scale))
+    yield SoftmaxSample(name="y_scale_of_many_bits", shape=(64, 9), scales=(0.05, MANY_BITS[0] / 4), every_dtype=True)
     for length in (1, 17, 257, 1025):
         yield SoftmaxSample(name=f"length_{length}", shape=(2, length), scales=(0.03, 1 / 4096))
     yield SoftmaxSample(name="rows_1025", shape=(1025, 5))
@@ -196,6 +199,7 @@ def where_samples() -> Iterator[WhereSample]:
     yield WhereSample(name="x_as_z", scales=(0.04, 0.01, 0.04), zero_points=("middle", 3, "middle"))
     yield WhereSample(name="y_as_z", scales=(0.01, 0.04, 0.04), zero_points=(3, "middle", "middle"))
     yield WhereSample(name="exact_ties", shapes=((521,),) * 3, scales=(0.5, 0.25, 1.0), every_dtype=True)
+    yield WhereSample(name="scales_of_many_bits", shapes=((521,),) * 3, scales=MANY_BITS, every_dtype=True)
     yield WhereSample(name="saturation", scales=(1.0, 2.0, 0.01), every_dtype=True)
     for name, shapes in {
         "scalar_condition": ((), (3, 4), (3, 4)), "scalar_x": ((3, 4), (), (3, 4)), "scalar_y": ((3, 4), (3, 4), ()),
@@ -244,6 +248,17 @@ def where_truth(node: Node) -> Truth:
     return Outputs((quantization.quantise("Z", real, z_zero, dtype, error),))
 
 
+INTERACTIONS: Mapping[str, tuple[Interaction, ...]] = {
+    "com.microsoft::QLinearWhere": (
+        Interaction("zero_points_negative", (
+            Literal((True, False, True, False, False), "bool"),
+            Literal((-128, -5, 0, 7, 127)), Literal(0.05, "float32"), Literal(-3),
+            Literal((-9, -1, 0, 60, 126)), Literal(0.04, "float32"), Literal(-5),
+            Literal(0.08, "float32"), Literal(-7),
+        ), dtype="int8"),
+    ),
+}  # fmt: skip
+
 OPTIONAL_IO: Mapping[str, tuple[OptionalIO, ...]] = {
     "com.microsoft::QLinearMul": (
         OptionalIO("defaults", inputs=each_alone("A_zero_point", "B_zero_point", "C_zero_point")),
@@ -259,5 +274,6 @@ OPERATORS = declare(
         Operator("QLinearSoftmax", softmax_samples, bindings, softmax_node, softmax_truth, NO_KERNEL, domain=MICROSOFT),
         Operator("QLinearWhere", where_samples, bindings, where_node, where_truth, NO_KERNEL, domain=MICROSOFT),
     ),
+    interactions=INTERACTIONS,
     optional_io=OPTIONAL_IO,
 )  # fmt: skip

@@ -21,6 +21,7 @@ from epcheck.generators.directml.descriptions.convolution_pooling.pooling import
 from epcheck.generators.directml.lowering import Lowering
 from epcheck.generators.node import Attribute, Node, Operand
 from epcheck.generators.operator import Operator, spread
+from epcheck.generators.operators.quantized.qlinear import MANY_BITS
 from epcheck.generators.oracle_math.window import Windows, columns, is_image, is_padded_image, slide
 from epcheck.generators.truth import OneStep, Output, Outputs, Refusal, Truth
 
@@ -87,6 +88,8 @@ def _quantisation() -> Iterator[QuantizedSample]:
     yield QuantizedSample(name="same_quantisation", x_scale=0.03, y_scale=0.03, y_zero_point=3, every_dtype=True)
     yield QuantizedSample(name="scales_of_powers_of_two", x_scale=0.25, y_scale=0.5, every_dtype=True)
     yield QuantizedSample(name="saturates", x_scale=1.0, y_scale=0.125, every_dtype=True)
+    yield QuantizedSample(name="scales_of_many_bits", x=(1, 96, 3, 4), x_scale=MANY_BITS[0], y_scale=MANY_BITS[2] / 4,
+                          every_dtype=True)  # fmt: skip
     yield QuantizedSample(name="scale_to_nothing", x_scale=0.001, y_scale=10.0)
     yield QuantizedSample(name="lowest_values", fill="low", x_scale=0.03, y_scale=0.03)
     yield QuantizedSample(name="highest_values", fill="high", x_scale=0.03, y_scale=0.03)

@@ -56,6 +56,7 @@ def samples() -> Iterator[BoxesSample]:
     yield BoxesSample(name="page")
     yield BoxesSample(name="score_threshold", least=0.4)
     yield BoxesSample(name="score_equals_threshold", least=0.875)
+    yield BoxesSample(name="score_threshold_of_many_bits", least=0.87505)
     yield BoxesSample(name="score_threshold_negative", least=-1.0)
     yield BoxesSample(name="score_threshold_above_all", least=2.0)
     yield BoxesSample(name="negative_scores", boxes="negative")
@@ -70,6 +71,8 @@ def samples() -> Iterator[BoxesSample]:
     for overlap in (0.0, 0.25, 0.75, 1.0):
         yield BoxesSample(name=f"iou_threshold_{overlap:g}".replace(".", "_"), overlap=overlap)
     yield BoxesSample(name="iou_equals_threshold", boxes="half", counts=(1, 1, 3), overlap=0.5)
+    yield BoxesSample(name="iou_threshold_of_many_bits", boxes="half", counts=(1, 1, 3), overlap=0.49995)
+    yield BoxesSample(name="boxes_and_scores_of_many_bits", boxes="nearly half", counts=(1, 1, 3), overlap=0.50002)
     yield BoxesSample(name="iou_equals_threshold_1", boxes="same", counts=(1, 1, 3), overlap=1.0)
     yield BoxesSample(name="iou_above_threshold", boxes="half", counts=(1, 1, 3), overlap=0.4375)
     yield BoxesSample(name="the_same_box", boxes="same", counts=(1, 1, 3))
@@ -147,6 +150,8 @@ def _boxes(sample: BoxesSample, context: CaseContext) -> Array:
     match sample.boxes:
         case "half":  # an intersection of 64 by 64 in a union of 128 by 64
             page = np.array([(0, 0, 64, 64), (0, 0, 64, 128), (200, 200, 264, 264)])
+        case "nearly half":  # 127.99 is 128 in float16
+            page = np.array([(0, 0, 64, 64), (0, 0, 64, 127.99), (200, 200, 264, 264)])
         case "same":
             page = np.array([(8, 8, 24, 24)] * 3)
         case "touching":
@@ -179,7 +184,7 @@ def _scores(sample: BoxesSample, context: CaseContext) -> Array:
     if sample.boxes in ("random", "apart", "shuffled"):
         drawn = [context.rng.permutation(count) for _ in range(batches * classes)]
         return (np.array(drawn).reshape(sample.counts) + 1) / (count + 1)
-    row = np.array(SCORES)[:count]
+    row = np.array((0.7, 0.70005, 0.1) if sample.boxes == "nearly half" else SCORES)[:count]
     return np.broadcast_to(-row if sample.boxes == "negative" else row, sample.counts)
 
 

@@ -179,7 +179,7 @@ def test_values_beyond_the_range_go_on_to_other_nodes() -> None:
 
 
 def test_a_copy_has_one_size_in_tensors_and_in_constants_that_are_shapes() -> None:
-    text = "(float[2,3,1] x) => (y) <float[3] w> { a = Reshape(x, [3, -1, 0]) b = Transpose<perm=[2,0,1]>(a) y = Slice(b, [0, 3]) }"
+    text = "(float[2,3,1] x) => (y) { a = Reshape(x, [3, -1, 0]) b = Transpose<perm=[2,0,1]>(a) y = Slice(b, [0, 3]) }"
     copy = make_sizes_equal(read_graph(text, {}), 4)
     assert [(t.name, t.shape, t.values) for t in copy.tensors] == [
         ("x", (4, 4, 1), None), ("c0", (3,), (4, -1, 0)), ("c1", (2,), (0, 4)),
