@@ -63,7 +63,7 @@ import functools
 import json
 import struct
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Any
 
 LEVELS = {
@@ -175,6 +175,27 @@ def decode(header: Mapping[str, Any], body: bytes) -> Iterator[tuple[str, Any]]:
         yield name, array
     if end != len(body):
         raise ValueError(f"{len(body) - end} bytes of the body belong to no tensor")
+
+
+ALIGNMENT = 64
+"""Bytes. ONNX Runtime's own allocator gives such addresses."""
+
+
+def align_all(tensors: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """The arrays by name, each at an address that is a multiple of ALIGNMENT: kernels sum up to such an address one by
+    one, so that what came before a tensor in its frame would decide how its sum is rounded."""
+    import numpy as np
+
+    found: dict[str, Any] = {}
+    for name, array in tensors:
+        if array.ctypes.data % ALIGNMENT:
+            buffer = np.empty(array.nbytes + ALIGNMENT, np.uint8)
+            start = -buffer.ctypes.data % ALIGNMENT
+            copy = buffer[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+            copy[...] = array
+            array = copy
+        found[name] = array
+    return found
 
 
 def read_frame(stream: IO[bytes], most_body: int = MAX_BODY) -> tuple[dict[str, Any], bytes] | None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import IO, Any
 
 from .failure import failure
-from .protocol import PROTOCOL, decode, encode, read_frame, write_frame
+from .protocol import PROTOCOL, align_all, decode, encode, read_frame, write_frame
 
 
 def take_streams() -> tuple[IO[bytes], IO[bytes]]:
@@ -66,12 +66,12 @@ def _answer(
         return {"stage": "feed", **failure(error)}, {}
     if header["op"] != "model":
         model = next(tensors)[1].tobytes()
-        result: tuple[dict[str, Any], dict[str, Any]] = backend.run(header, model, dict(tensors))
+        result: tuple[dict[str, Any], dict[str, Any]] = backend.run(header, model, align_all(tensors))
         return result
 
     def begin(step: str) -> None:
         write_frame(answers, encode({"op": "at", "id": header["id"], "stage": step}, {}))
 
     model = b"" if header["kept"] or header["path"] else next(tensors)[1].tobytes()
-    result = backend.model(header, model, dict(tensors), begin)
+    result = backend.model(header, model, align_all(tensors), begin)
     return result

@@ -119,3 +119,14 @@ def test_half_of_a_surrogate_pair_in_a_name_is_written_out() -> None:
     """What is kept of an answer is UTF-8: a run ended when it compared the outputs of two attempts."""
     _, received = through_a_pipe({}, {"\ud800y": np.zeros(1), "\U0001f600": np.ones(1)})
     assert list(received) == ["\\ud800y", "\U0001f600"]
+
+
+def test_tensors_stand_at_aligned_addresses_whatever_is_before_them() -> None:
+    body = bytes(range(64))
+    odd = np.frombuffer(body, np.float32, 6, 3).reshape(2, 3)
+    aligned = protocol.align_all([("odd", odd), ("scalar", odd[:1, :1].reshape(())), ("nothing", odd[:0])])
+    assert aligned["odd"].ctypes.data % protocol.ALIGNMENT == 0
+    assert aligned["odd"].tobytes() == odd.tobytes()
+    assert [aligned[name].shape for name in aligned] == [(2, 3), (), (0, 3)]
+    again = protocol.align_all(aligned.items())
+    assert again["odd"] is aligned["odd"]
