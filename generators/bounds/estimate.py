@@ -76,6 +76,20 @@ class Precision:
         error = sum(part.error for part in parts) + size * roundings * self.unit * 1.01
         return Estimate(np.asarray(value), np.asarray(error) + self.tiny)
 
+    def sum(self, x: Estimate, axis: int | tuple[int, ...]) -> Estimate:
+        """The sum along axes, in any order."""
+        size = (np.abs(x.value) + x.error).sum(axis)
+        count = x.value.size // max(size.size, 1)
+        error = x.error.sum(axis) + size * count * self.unit * 1.01 + self.tiny
+        return Estimate(np.asarray(x.value.sum(axis)), np.asarray(error))
+
+    def divide(self, left: Estimate, right: Estimate) -> Estimate:
+        """The quotient of all elements of equal index: 2.5 ULP (OpenCL C, full profile)."""
+        value = left.value / right.value
+        least = np.abs(right.value) - right.error
+        error = (left.error + np.abs(value) * right.error) / np.where(least > 0, least, np.nan)
+        return Estimate(value, np.nan_to_num(error, nan=np.inf) + np.abs(value) * 5 * self.unit + self.tiny)
+
     def multiply(self, left: Estimate, right: Estimate, roundings: int = 1) -> Estimate:
         """The product of all elements of equal index, with so many roundings."""
         value = left.value * right.value

@@ -141,12 +141,6 @@ def normalize(x: Estimate, epsilon: float) -> Estimate:
     return Estimate(*propagation.normalize(x.value, moments, inverse, FLOAT32, x.error))
 
 
-def sum_branches(x: Estimate, axis: int) -> Estimate:
-    """The sum along an axis, in any order."""
-    count, magnitude = x.value.shape[axis], (np.abs(x.value) + x.error).sum(axis)
-    return Estimate(x.value.sum(axis), x.error.sum(axis) + magnitude * count * SINGLE.unit * 1.01 + SINGLE.tiny)
-
-
 def list_scaled() -> Iterator[GatedSample]:
     for name, alpha in (("1", 1.0), ("0", 0.0), ("minus_2", -2.0), ("1_702", 1.702)):
         yield GatedSample(name=f"alpha_{name}", shapes={"X": (3, 7)}, attributes={"alpha": alpha}, every_dtype=True)
@@ -326,7 +320,7 @@ def _spread_gates(gates: Estimate, shape: Shape) -> Estimate:
 
 def mix_before(node: Node, _precision: Precision) -> list[Estimate]:
     streams = _group(node, "streams")
-    total = sum_branches(SINGLE.multiply(streams, _spread_gates(read(node, "pre_mix"), streams.value.shape)), -2)
+    total = SINGLE.sum(SINGLE.multiply(streams, _spread_gates(read(node, "pre_mix"), streams.value.shape)), -2)
     return [SINGLE.multiply(total, estimate.exact(np.array(node.number("reduction_scale", 1.0))))]
 
 
@@ -376,7 +370,7 @@ def gate_engram(node: Node, _precision: Precision) -> list[Estimate]:
         SINGLE.multiply(normalize(read(node, name), epsilon), broadcast(read(node, f"{name}_norm_scale"), *shape))
         for name in ("key", "query")
     ]
-    dot = sum_branches(SINGLE.multiply(sides[0], sides[1]), -1)
+    dot = SINGLE.sum(SINGLE.multiply(sides[0], sides[1]), -1)
     dot = SINGLE.multiply(dot, estimate.exact(np.array(shape[-1] ** -0.5)), roundings=3)
     size = np.abs(dot.value)
     root, low, high = (np.sqrt(np.maximum(s, 1e-6)) for s in (size, size - dot.error, size + dot.error))
