@@ -124,7 +124,7 @@ def determinant(matrix: Array) -> float:
     """The exact one, rounded to float64: rows as integers times powers of two, and elimination without fractions, in
     which every division is exact (E. H. Bareiss, Sylvester's identity and multistep integer-preserving Gaussian
     elimination, 1968), with the first pivot that is not zero."""
-    scaled = [_scale_to_integers(row) for row in matrix]
+    scaled = [scale_to_integers(row) for row in matrix]
     rows, exponent = [integers for integers, _ in scaled], sum(exponent for _, exponent in scaled)
     sign, previous = 1, 1
     for column in range(len(rows)):
@@ -143,7 +143,7 @@ def determinant(matrix: Array) -> float:
     return float(sign * previous * Fraction(2) ** exponent)
 
 
-def _scale_to_integers(row: Array) -> tuple[list[int], int]:
+def scale_to_integers(row: Array) -> tuple[list[int], int]:
     """The integers that are the row, times 2 to the exponent that comes with them."""
     ratios = [float(value).as_integer_ratio() for value in row]
     denominator = max(d for _, d in ratios)  # each is a power of two

@@ -100,16 +100,25 @@ def _lstm(d: _Direction, x: Approximate, state: State) -> State:
 STEPS: dict[str, Callable[[_Direction, Approximate, State], State]] = {"RNN": _rnn, "GRU": _gru, "LSTM": _lstm}
 
 
+def _keep(state: Approximate) -> Approximate:
+    return state
+
+
 def truth(node: Node) -> Truth:
     """The page's equations, a step at a time; NaN and infinity go where float64 takes them."""
-    cell = CELLS[node.op_type]
+    return judge_node(node, CELLS[node.op_type])
+
+
+def judge_node(node: Node, cell: Cell, blur: Callable[[Approximate], Approximate] = _keep) -> Truth:
+    """The same of a provider that does not read X and its own hidden states as they are. blur: how it reads them."""
     if (reason := find_broken_rule(node, cell)) is not None:
         return Refusal(reason)
     x = node.array("X")
     layout = bool(node.integer("layout", 0))
     steps = np.swapaxes(x, 0, 1) if layout else x
     with np.errstate(all="ignore"):
-        runs = [_run(node, cell, index, np.asarray(steps, np.float64)) for index in range(node.array("W").shape[0])]
+        read = blur(Approximate.exact(steps))
+        runs = [_run(node, cell, index, read, blur) for index in range(node.array("W").shape[0])]
     y, h, c = (_stack([run[part] for run in runs], axis) for part, axis in ((0, 1), (1, 0), (2, 0)))
     if layout:
         y, h, c = _move_axis(y, 2, 0), _move_axis(h, 1, 0), _move_axis(c, 1, 0)
@@ -125,9 +134,11 @@ def _move_axis(state: Approximate, source: int, target: int) -> Approximate:
     return Approximate(np.moveaxis(state.value, source, target), np.moveaxis(state.error, source, target))
 
 
-def _run(node: Node, cell: Cell, index: int, steps: Array) -> tuple[Approximate, Approximate, Approximate]:
+def _run(
+    node: Node, cell: Cell, index: int, steps: Approximate, blur: Callable[[Approximate], Approximate]
+) -> tuple[Approximate, Approximate, Approximate]:
     """One direction: Y [seq, batch, hidden], Y_h and Y_c [batch, hidden]. A sequence that is over keeps its state."""
-    seq, batch, _ = steps.shape
+    seq, batch, _ = steps.value.shape
     direction = _direction(node, cell, index)
     hidden = direction.w.shape[1]
     lens = node.value("sequence_lens")
@@ -140,7 +151,8 @@ def _run(node: Node, cell: Cell, index: int, steps: Array) -> tuple[Approximate,
     rows: list[Approximate] = [state[0]] * seq
     for t in reversed(range(seq)) if backward else range(seq):
         active = (t < lens)[:, None]
-        h, c = STEPS[cell.name](direction, Approximate.exact(steps[t]), state)
+        x = Approximate(steps.value[t], steps.error[t])
+        h, c = STEPS[cell.name](direction, x, (blur(state[0]), state[1]))
         state = h.where(active, state[0]), c.where(active, state[1])
         rows[t] = h.where(active, Approximate(np.zeros_like(h.value), np.full_like(h.value, np.inf)))
     empty = Approximate.exact(np.zeros((0, batch, hidden)))
