@@ -23,9 +23,6 @@ from epcheck.generators.schema import NUMPY_NAMES
 NO_RUNTIME = "no execution provider of ONNX Runtime has a kernel, and ONNX gives it no function body"
 RANDOM = "its outputs are random: the standard names their distribution, not one value that can be judged"
 STRINGS = "it reads or writes strings, which numpy has no dtype for; of ONNX Runtime's providers only CPU has a kernel"
-NO_FORMULA = (
-    "its page names a paper and no formula; implementations differ in the coefficients, 0.54 or 25/46 of Hamming's"
-)
 
 OPERATORS: Mapping[str, str] = {
     **dict.fromkeys(
@@ -33,7 +30,6 @@ OPERATORS: Mapping[str, str] = {
     ),
     **dict.fromkeys(("RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit"), STRINGS),
     "ImageDecoder": NO_RUNTIME,
-    **dict.fromkeys(("BlackmanWindow", "HammingWindow", "HannWindow"), NO_FORMULA),
     "Constant": "it has no input: sessions make an initializer of it, and no provider runs it",
 }
 """Operator of ai.onnx -> why it has no case."""

@@ -81,7 +81,8 @@ def samples() -> Iterator[UniqueSample]:
 
 def bindings(sample: UniqueSample, since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     if dtypes != ("float32",) or since_version != ESTABLISHED:
-        wanted = sample.every_dtype and (since_version == ESTABLISHED or dtypes == ("float32",))
+        plain = sample.axis is None and sample.values == "few"
+        wanted = sample.every_dtype and (since_version == ESTABLISHED or dtypes == ("float32",) or plain)
         return (graph.RUNTIME,) if wanted else ()
     return (graph.RUNTIME, graph.SYMBOLIC, graph.CONSTANT) if sample.shape else (graph.RUNTIME, graph.CONSTANT)
 
