@@ -78,6 +78,22 @@ KERNELS: Mapping[str, Reason] = {
     **dict.fromkeys(("com.microsoft::Tokenizer",), TEXT),
     **dict.fromkeys(("MemcpyFromHost", "MemcpyToHost"), MEMCPY),
     **dict.fromkeys(("DynamicSlice", "GRUUnit", "GivenTensorFill", "Scale"), EXPERIMENTAL),
+    "com.microsoft::SparseAttention": Reason(
+        "past and present must be one buffer, which inputs and outputs of a session are only where they are bound so",
+        f"{CONTRIB}; onnxruntime/contrib_ops/cpu/sparse/sparse_attention.cc",
+    ),
+    "com.microsoft::SparseToDenseMatMul": Reason(
+        "its first input is a sparse tensor, which no array of a case is, and no other operator makes or takes", CONTRIB
+    ),
+    "com.microsoft::MatMulFpQ4": Reason(
+        "its weights are a blob that MLAS packs, in an order that its page does not give", CONTRIB
+    ),
+    "com.microsoft::GatherPacked": Reason(
+        "its rows have byte layouts of a contract that its page only refers to (docs/PackedWeightFormats.md)", CONTRIB
+    ),
+    "com.microsoft::WordConvEmbedding": Reason(
+        "its page names a convolution, and not the tanh and the maximum over places that a kernel adds", CONTRIB
+    ),
     "GroupNorm": Reason(
         "no opset of ONNX has an operator of this name: DirectML's provider registers GroupNormalization-21 under it",
         "onnxruntime/core/providers/dml/DmlExecutionProvider/src/Operators/OperatorRegistration.cpp",

@@ -20,11 +20,13 @@ MICROSOFT = "com.microsoft"
 
 @dataclass(frozen=True, kw_only=True)
 class DrawnSample(Sample):
-    """present: the optional inputs that are there. outputs: how many are asked for; all where it is 0."""
+    """present: the optional inputs that are there. outputs: how many are asked for; all where it is 0. omitted: those
+    among them that are left out."""
 
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
     present: tuple[str, ...] = ()
     outputs: int = 0
+    omitted: tuple[str, ...] = ()
 
 
 D = TypeVar("D", bound=DrawnSample)
@@ -70,7 +72,8 @@ class Drawn(Generic[D]):
             operands.append(Operand(name, drawn[name], parameter=name in self.parameters) if there else None)
         while operands[-1] is None:
             operands.pop()
-        names = tuple(formal.name for formal in definition.outputs)[: sample.outputs or None]
+        asked = [formal.name for formal in definition.outputs][: sample.outputs or None]
+        names = tuple("" if name in sample.omitted else name for name in asked)
         attributes = dict(sample.attributes)
         return Node(self.name, self.domain, context.since_version, tuple(operands), names, attributes)
 

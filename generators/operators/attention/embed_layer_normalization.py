@@ -109,7 +109,7 @@ def truth(node: Node) -> Truth:
     if segments is not None:
         parts.append(exact(node.array("segment_embedding")[segments]))
     total = precision.total(*parts)
-    normal = _normalise(precision, total, node.number("epsilon", EPSILON))
+    normal = normalise_rows(precision, total, node.number("epsilon", EPSILON))
     output = precision.add(precision.multiply(normal, exact(node.array("gamma"))), exact(node.array("beta")))
     found = {
         "output": precision.output("output", output),
@@ -120,7 +120,7 @@ def truth(node: Node) -> Truth:
     return Outputs(tuple(found[name] for name in node.results))
 
 
-def _normalise(precision: Precision, total: Estimate, epsilon: float) -> Estimate:
+def normalise_rows(precision: Precision, total: Estimate, epsilon: float) -> Estimate:
     """(x - mean) / sqrt(variance + epsilon) over the last axis.
 
     The mean's error is that of its sum over the length, the deviation's that of x and the mean; the variance, a mean of

@@ -176,12 +176,12 @@ def truth(node: Node) -> Truth:
             taps.append(term(Approximate.exact(np.broadcast_to(bias[:, None], x.shape))))
         result = total(unit, *taps)
         if node.text("activation", "none") != "none":
-            result = _silu(result, unit)
+            result = apply_silu(result, unit)
     certain = replace(result, error=np.where(np.isfinite(result.value), result.error, 0.0))
     return Outputs((output("output", certain, x.dtype), state))
 
 
-def _silu(sums: Approximate, unit: float) -> Approximate:
+def apply_silu(sums: Approximate, unit: float) -> Approximate:
     """x sigmoid(x): exp(-x) is off by 2 |x| ULP, too, which shows where x sigmoid(x) is small."""
     result = sums.apply(lambda x: x * sigmoid(x), SLOPE, (2 * SIGMOID_ULPS + 1) * unit)
     tail = 4 * unit * sums.value**2 * sigmoid(sums.value)

@@ -119,14 +119,14 @@ def judge_node(node: Node, cell: Cell, blur: Callable[[Approximate], Approximate
     with np.errstate(all="ignore"):
         read = blur(Approximate.exact(steps))
         runs = [_run(node, cell, index, read, blur) for index in range(node.array("W").shape[0])]
-    y, h, c = (_stack([run[part] for run in runs], axis) for part, axis in ((0, 1), (1, 0), (2, 0)))
+    y, h, c = (stack_parts([run[part] for run in runs], axis) for part, axis in ((0, 1), (1, 0), (2, 0)))
     if layout:
         y, h, c = _move_axis(y, 2, 0), _move_axis(h, 1, 0), _move_axis(c, 1, 0)
     found = {"Y": y, "Y_h": h, "Y_c": c}
     return Outputs(tuple(output(name, found[name], x.dtype) for name in node.results))
 
 
-def _stack(parts: list[Approximate], axis: int) -> Approximate:
+def stack_parts(parts: list[Approximate], axis: int) -> Approximate:
     return Approximate(np.stack([p.value for p in parts], axis), np.stack([p.error for p in parts], axis))
 
 
@@ -139,13 +139,13 @@ def _run(
 ) -> tuple[Approximate, Approximate, Approximate]:
     """One direction: Y [seq, batch, hidden], Y_h and Y_c [batch, hidden]. A sequence that is over keeps its state."""
     seq, batch, _ = steps.value.shape
-    direction = _direction(node, cell, index)
+    direction = read_direction(node, cell, index)
     hidden = direction.w.shape[1]
     lens = node.value("sequence_lens")
     lens = np.full(batch, seq) if lens is None else lens
     state: State = (
-        _initial(node, "initial_h", index, batch, hidden),
-        _initial(node, "initial_c", index, batch, hidden),
+        read_initial(node, "initial_h", index, batch, hidden),
+        read_initial(node, "initial_c", index, batch, hidden),
     )
     backward = index == 1 or node.text("direction", "forward") == "reverse"
     rows: list[Approximate] = [state[0]] * seq
@@ -156,17 +156,17 @@ def _run(
         state = h.where(active, state[0]), c.where(active, state[1])
         rows[t] = h.where(active, Approximate(np.zeros_like(h.value), np.full_like(h.value, np.inf)))
     empty = Approximate.exact(np.zeros((0, batch, hidden)))
-    return (_stack(rows, 0) if rows else empty), *state
+    return (stack_parts(rows, 0) if rows else empty), *state
 
 
-def _initial(node: Node, name: str, index: int, batch: int, hidden: int) -> Approximate:
+def read_initial(node: Node, name: str, index: int, batch: int, hidden: int) -> Approximate:
     state = node.value(name)
     if state is None:
         return Approximate.exact(np.zeros((batch, hidden)))
     return Approximate.exact(state[:, index] if node.integer("layout", 0) else state[index])
 
 
-def _direction(node: Node, cell: Cell, index: int) -> _Direction:
+def read_direction(node: Node, cell: Cell, index: int) -> _Direction:
     w, r = (node.array(name)[index].astype(np.float64) for name in ("W", "R"))
     hidden = r.shape[-1]
     bias = node.value("B")
