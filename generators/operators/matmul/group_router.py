@@ -57,10 +57,10 @@ def samples() -> Iterator[RouterSample]:
     yield _sample("very_negative", 4, 2, 2, 3, size=40.0)
     for shape in ((1, 16), (2, 3, 16), (2, 2, 3, 16), (257, 16), (3, 256)):
         yield _sample("shape_" + "_".join(map(str, shape)), 8, 3, 2, 4, shape=shape, rank=len(shape))
-    one: Mapping[str, Attribute] = {"n_group": 1, "topk_group": 1, "top_k": 2}
-    scores = RouterSample(name="full_scores", attributes=one, outputs=3, omitted=("router_probs",), every_dtype=True)
+    alone: Mapping[str, Attribute] = {"n_group": 1, "topk_group": 1, "top_k": 2}
+    scores = RouterSample(name="full_scores", attributes=alone, outputs=3, omitted=("router_probs",), every_dtype=True)
     yield scores
-    yield RouterSample(name="projection", attributes=one, outputs=3, omitted=("router_probs",), every_dtype=True,
+    yield RouterSample(name="projection", attributes=alone, outputs=3, omitted=("router_probs",), every_dtype=True,
                        present=("projection_weight",), shape=(3, 8), width=256)  # fmt: skip
     yield expect_refusal(_sample("groups_do_not_divide", 3, 2, 2, 3))
     yield expect_refusal(_sample("more_groups_than_there_are", 4, 5, 2, 3))
