@@ -1,9 +1,9 @@
 """com.microsoft::Inverse: of each square matrix of a batch.
 
 Source: ONNX Runtime's ContribOperators.md. The truth is exact: elimination in integers, rounded once. The bound is that
-of elimination with partial pivoting and two triangular solutions, |X - A^-1| <= gamma(4 n) |A^-1| |L| |U| |A^-1|
-(Higham, 14.3). "Every matrix in the batch must be invertible"; what becomes of one that is not, a provider cannot tell
-from rounding, and no case asks.
+of elimination with partial pivoting and two triangular solutions, |X - A^-1| <= E |A^-1| / (1 - |E|), where E is
+gamma(4 n) |A^-1| |L| |U| (Higham, 14.3); where |E| is 1 or more, nothing can be said of X. "Every matrix in the batch
+must be invertible"; what becomes of one that is not, a provider cannot tell from rounding, and no case asks.
 """
 
 from __future__ import annotations
@@ -127,8 +127,10 @@ def find_error(matrix: Array, inverse: Array) -> Array:
     product = np.empty((size, size))
     product[order] = np.abs(lower) @ np.abs(np.triu(upper))
     size_of = np.abs(inverse)
-    error: Array = propagation.gamma(4 * size, matrix.dtype) * (size_of @ product @ size_of)
-    return error
+    first = propagation.gamma(4 * size, matrix.dtype) * (size_of @ product)
+    growth = float(first.sum(axis=1).max(initial=0))
+    error: Array = first @ size_of / (1 - growth) if growth < 1 else np.full(matrix.shape, np.inf)
+    return error + float(bounds.finfo(matrix.dtype).tiny)
 
 
 def truth(node: Node) -> Truth:
