@@ -32,13 +32,15 @@ WORDS = 11
 
 @dataclass(frozen=True, kw_only=True)
 class QuantizedEmbedSample(DrawnSample):
-    """B = batch, S = sequence, W = hidden. zero: of all tables, from the middle of the type, which is 0 of int8."""
+    """B = batch, S = sequence, W = hidden. zero: of all tables, from the middle of the type, which is 0 of
+    int8. word: the last one. spare: positions beyond the sequence."""
 
     batch: int = 3
     sequence: int = 5
     hidden: int = 8
     zero: int = 3
     word: int | None = None
+    spare: int = 2
 
 
 def samples() -> Iterator[QuantizedEmbedSample]:
@@ -54,6 +56,7 @@ def samples() -> Iterator[QuantizedEmbedSample]:
     for batch, sequence, hidden in ((1, 1, 8), (1, 4, 2), (2, 3, 65), (1, 2, 1030), (65, 1, 4), (2, 257, 4)):
         yield QuantizedEmbedSample(name=f"shape_{batch}_{sequence}_{hidden}", present=whole, batch=batch,
                                    sequence=sequence, hidden=hidden, attributes={"epsilon": 1e-12})  # fmt: skip
+    yield QuantizedEmbedSample(name="no_spare_position", present=whole, spare=0, attributes={"epsilon": 1e-12})
     for word, name in ((WORDS, "at_words"), (-1, "minus_1")):
         yield expect_refusal(QuantizedEmbedSample(name=f"word_{name}", present=whole, word=word))
 
@@ -61,7 +64,11 @@ def samples() -> Iterator[QuantizedEmbedSample]:
 def draw(sample: QuantizedEmbedSample, context: CaseContext) -> Mapping[str, Array]:
     rng, dtype, shape = context.rng, context.dtype, (sample.batch, sample.sequence)
     middle = 128 if dtype == np.uint8 else 0
-    rows = {"word_embedding": (WORDS,), "position_embedding": (sample.sequence + 2,), "segment_embedding": (2,)}
+    rows = {
+        "word_embedding": (WORDS,),
+        "position_embedding": (sample.sequence + sample.spare,),
+        "segment_embedding": (2,),
+    }
     found: dict[str, Array] = {}
     for place, name in enumerate(TABLES):
         table = (*rows.get(name, ()), sample.hidden)

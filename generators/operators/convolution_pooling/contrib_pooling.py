@@ -43,6 +43,9 @@ def nhwc_samples() -> Iterator[PoolSample]:
             if sample.name in ("defaults", "pads_strides", "1d", "3d"):
                 yield replace(sample, name=f"{sample.name}_batch_3", x=(3, 5, *sample.x[2:]), every_dtype=True)
 
+    falling = (("kernel_shape", (2, 3)), ("dilations", (3, 1)))
+    yield PoolSample(name="dilations_falling", x=(2, 3, 6, 7), attributes=falling, every_dtype=True)
+
 
 def nhwc_bindings(sample: PoolSample, _version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:
     if dtypes != ("uint8",):
@@ -96,6 +99,10 @@ def mask_samples() -> Iterator[MaskSample]:
         yield MaskSample(name=f"{name}_pads", x=x, attributes=padded, masked=1)
         for mode in ("SAME_UPPER", "SAME_LOWER", "VALID"):
             yield MaskSample(name=f"{name}_{mode.lower()}", x=x, attributes={**base, "auto_pad": mode}, masked=1)
+    for kernel, strides in (((3, 2), (1, 1)), ((2, 2), (3, 1)), ((2, 3), (1, 2))):
+        own: Mapping[str, Attribute] = {"kernel_shape": kernel, "strides": strides}
+        name = "2d_kernel_" + "_".join(map(str, (*kernel, *strides)))
+        yield MaskSample(name=name, attributes=own, masked=1)
     usual: Mapping[str, Attribute] = {"kernel_shape": (3, 3), "strides": (1, 1)}
     yield MaskSample(name="more_than_a_thread_group", x=(1, 2, 35, 33), attributes=usual, masked=2)
     yield MaskSample(name="no_batch", x=(0, 2, 6, 7), attributes=usual)

@@ -24,7 +24,8 @@ MATRIX = "the input has 2 dimensions, or 3 with a first one of size 1"
 
 @dataclass(frozen=True, kw_only=True)
 class WarpingSample(DrawnSample):
-    """shape: of the input. values: `random`, `negative`, all below 0, or `diagonal`, cheap near the diagonal."""
+    """shape: of the input. values: `random`, `negative`, all below 0, `diagonal`, cheap near the diagonal, or
+    `near`, -1 and some 2^-13."""
 
     shape: tuple[int, ...] = (5, 7)
     values: str = "random"
@@ -47,6 +48,8 @@ def samples() -> Iterator[WarpingSample]:
     ):
         for values in ("random", "negative", "diagonal"):
             yield WarpingSample(name=f"{values}_{rows}_by_{columns}", shape=(rows, columns), values=values)
+    for rows, columns in ((8, 8), (5, 9)):
+        yield WarpingSample(name=f"near_{rows}_by_{columns}", shape=(rows, columns), values="near")
     yield WarpingSample(name="rank_3", shape=(1, 5, 7), every_dtype=True)
     yield expect_refusal(WarpingSample(name="batch_of_2", shape=(2, 5, 7)))
     yield expect_refusal(WarpingSample(name="rank_1", shape=(5,)))
@@ -63,6 +66,8 @@ def draw(sample: WarpingSample, context: CaseContext) -> Mapping[str, Array]:
         if sample.values == "diagonal":
             apart = np.arange(shape[0])[:, None] / shape[0] - np.arange(shape[1]) / shape[1]
             costs = costs + 4 * np.abs(apart)
+        if sample.values == "near":
+            costs = context.rng.integers(0, 5, shape) / 2**13 - 1
         costs = costs.astype(np.float32)
         if sample.refused or find_path(costs.reshape(shape[-2:]))[1]:
             return {"input": costs}

@@ -80,6 +80,8 @@ def list_samples(weight: str) -> Iterator[LossSample]:
     yield LossSample(name="far_apart", shape=(5, 4), size=80.0, attributes={"reduction": "none"}, every_dtype=True)
     yield LossSample(name="nan", shape=(4, 3), labels=(0, 1, 2), special=np.nan, attributes={"reduction": "none"},
                      every_dtype=True)  # fmt: skip
+    yield LossSample(name="minus_infinity", shape=(4, 3), labels=(0, 1, 2), special=-np.inf, every_dtype=True,
+                     attributes={"reduction": "none"})  # fmt: skip
     yield expect_refusal(LossSample(name="label_at_classes", shape=(2, 3), labels=(1, 3)))
     yield expect_refusal(LossSample(name="label_below", shape=(2, 3), labels=(1, -4)))
     yield expect_refusal(LossSample(name="label_minus_1", shape=(2, 3), labels=(1, -1)))
@@ -147,11 +149,12 @@ def truth(node: Node) -> Truth:
     scores = node.array(INPUTS[node.op_type][0])
     precision = Precision(scores.dtype)
     log = estimate.exact(scores) if node.op_type == "NegativeLogLikelihoodLoss" else take_log(scores)
-    loss = find_loss(node, precision, log)
+    with np.errstate(invalid="ignore"):
+        loss = find_loss(node, precision, log)
     if isinstance(loss, str):
         return Refusal(loss)
-    made = zip(node.results, (loss, log), strict=False)
-    return Outputs(tuple(precision.output(name, result) for name, result in made))
+    certain = (Estimate(each.value, np.where(np.isfinite(each.value), each.error, 0)) for each in (loss, log))
+    return Outputs(tuple(precision.output(name, result) for name, result in zip(node.results, certain, strict=False)))
 
 
 def _nll_samples() -> Iterator[LossSample]:
