@@ -48,7 +48,7 @@ def samples() -> Iterator[WarpingSample]:
     ):
         for values in ("random", "negative", "diagonal"):
             yield WarpingSample(name=f"{values}_{rows}_by_{columns}", shape=(rows, columns), values=values)
-    for rows, columns in ((8, 8), (5, 9)):
+    for rows, columns in ((8, 8), (5, 9), (12, 12), (7, 20), (16, 16), (10, 11)):
         yield WarpingSample(name=f"near_{rows}_by_{columns}", shape=(rows, columns), values="near")
     yield WarpingSample(name="rank_3", shape=(1, 5, 7), every_dtype=True)
     yield expect_refusal(WarpingSample(name="batch_of_2", shape=(2, 5, 7)))
