@@ -92,9 +92,10 @@ def samples() -> Iterator[DeltaSample]:
     yield expect_refusal(DeltaSample(name="uniform_without_state", present=uniform[:-1], lengths=(4, 4), outputs=2))
 
 
-def has(_sample: DeltaSample, dtypes: tuple[str, ...]) -> bool:
-    """Gates are of float32 or of the type of the query."""
-    return dtypes[1] in (dtypes[0], "float32")
+def has(sample: DeltaSample, dtypes: tuple[str, ...]) -> bool:
+    """Gates are of float32 or of the type of the query; without gates there is one of both."""
+    gates = {"decay", "beta"} & set(sample.present)
+    return dtypes[1] == dtypes[0] or (dtypes[1] == "float32" and bool(gates))
 
 
 def draw(sample: DeltaSample, context: CaseContext) -> Mapping[str, Array]:

@@ -46,7 +46,7 @@ def samples() -> Iterator[WarpingSample]:
         (2, 1025),
         (100, 120),
     ):
-        for values in ("random", "negative", "diagonal"):
+        for values in ("random", "negative", "diagonal")[: 2 if rows == columns == 1 else 3]:
             yield WarpingSample(name=f"{values}_{rows}_by_{columns}", shape=(rows, columns), values=values)
     for rows, columns in ((8, 8), (5, 9), (12, 12), (7, 20), (16, 16), (10, 11)):
         yield WarpingSample(name=f"near_{rows}_by_{columns}", shape=(rows, columns), values="near")
