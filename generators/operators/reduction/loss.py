@@ -118,7 +118,8 @@ def take_log(scores: Array) -> Estimate:
     if output.exact is None:
         return estimate.exact(output.value)
     assert isinstance(output.bound, Ulp)
-    error = output.bound.floor + output.bound.bound * np.abs(np.nan_to_num(output.exact)) * np.finfo(scores.dtype).eps
+    size = np.where(np.isfinite(output.exact), np.abs(output.exact), 0)
+    error = output.bound.floor + output.bound.bound * size * np.finfo(scores.dtype).eps
     return Estimate(output.exact, np.broadcast_to(error, scores.shape))
 
 
