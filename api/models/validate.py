@@ -53,8 +53,9 @@ class ValidateOptions:
     models: files, and folders of which all `.onnx` files are taken. targets, baseline: specifications or targets; none
     for the best of this machine, and the CPU provider. dims: dynamic dimension -> sizes, every combination of which is
     tried. seeds: of generated feeds. rtol, atol, snr (dB), agreement: in place of the thresholds of epcheck.toml and
-    ours; an output within either of rtol and atol is right. culprit: look for the nodes at fault. advice: try what
-    would place nodes that are not on the provider. deadline_s: seconds for each step of a session. speed: measure
+    ours; an output within either of rtol and atol is right. culprit: look for the nodes at fault. strict_nodes: a node
+    that is wrong alone fails a model whose outputs are right. advice: try what would place nodes that are not on the
+    provider. deadline_s: seconds for each step of a session. speed: measure
     latency, memory and the slowest nodes of both targets. config: where [validate] and the tables of targets are; None
     for `epcheck.toml` of the working directory, if there is one. html, json: files that are written, of one model file
     on one target with everything about it. junit, sarif, markdown, annotations: files that are written; the last three
@@ -94,6 +95,9 @@ class ValidateOptions:
     snr: Snr = None
     agreement: Agreement = None
     culprit: Annotated[bool, Option("Find the wrong nodes.", panel=JUDGE)] = True
+    strict_nodes: Annotated[
+        bool, Option("Fail where a node alone is beyond its bound, also if the outputs are right.", panel=JUDGE)
+    ] = False
     advice: Annotated[
         bool, Option("Try changes that would place the remaining nodes on the provider.", panel=JUDGE)
     ] = True
@@ -146,6 +150,7 @@ def validate(options: ValidateOptions, *, progress: Progress = SILENT) -> Gate:
     model on a single target raises ModelFileError, ExaminationError, FeedError, DimsError, TargetDown.
     """
     limits = of_table(load_config(options.config).get("validate", {}))
+    limits = replace(limits, strict_nodes=limits.strict_nodes or options.strict_nodes)
     models = tuple(find_models(options.models))
     with progress.working() as say:
         evaluators = [

@@ -34,7 +34,7 @@ TABLE: Mapping[str, type | tuple[type, ...]] = {
 `jail` whether the system bounds its workers, `writable` folders that they may write to."""
 
 
-VALIDATE = ("rtol", "atol", "snr", "agreement", "placed", "latency", "unjudged")
+VALIDATE = ("rtol", "atol", "snr", "agreement", "placed", "latency", "unjudged", "strict_nodes")
 """The keys of [validate]: what a model has to keep (`models.gate.limits`)."""
 
 SHARES = ("agreement", "placed")
@@ -109,6 +109,10 @@ def _check_validate(where: str, table: object) -> None:
         if key == "unjudged":
             if value not in ("fail", "pass"):
                 raise TargetError(f'{where}: \'unjudged\' is {value!r}; write "fail" or "pass"')
+            continue
+        if key == "strict_nodes":
+            if not isinstance(value, bool):
+                raise TargetError(f"{where}: 'strict_nodes' is {value!r}; write true or false")
             continue
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or not 0 <= value < float("inf"):

@@ -31,6 +31,7 @@ class ThresholdSource(StrEnum):
     BENNETT = "Bennett 1948: no more power than the noise of the quantisation itself"
     EXACT = "integer results of integer inputs are exact"
     TIES = "an index or a comparison can flip between nearly equal numbers"
+    NOISE = "16 times the distance of the baseline, or of a run in which each node rounds once, from the truth"
     YOURS = "as requested"
 
 
@@ -75,7 +76,8 @@ class Threshold:
     """relative: the largest `Metrics.relative`. absolute: the `Metrics.max_abs` up to which an output is right whatever
     its relative error. snr_db: the least signal to noise in decibels. agreement: the least share of equal elements,
     None for floating point. Those that do not count are None. steps: quantisation steps by which an integer output may
-    differ. depth: nodes on the longest path to the output. source: of the threshold."""
+    differ. depth: nodes on the longest path to the output. source: of the threshold. is_coarse: whether float16,
+    bfloat16 or a quantisation is on the way, so that it allows more than a fault is worth."""
 
     relative: float = 0.0
     absolute: float | None = None
@@ -84,6 +86,7 @@ class Threshold:
     steps: int = 0
     depth: int = 0
     source: ThresholdSource = ThresholdSource.EXACT
+    is_coarse: bool = False
 
     @property
     def chosen(self) -> bool:
@@ -247,11 +250,13 @@ def _threshold(path: _Path, kind: Type) -> Threshold:
         snr = 6.02 * 8 + 1.76 - LOADING_DB - 10 * math.log10(path.quantised)
         relative = 1.0 if is_float else 0.0
         steps = 0 if is_float else STEPS
-        return Threshold(relative, absolute, snr_db=snr, steps=steps, depth=path.depth, source=ThresholdSource.BENNETT)
+        return Threshold(relative, absolute, snr_db=snr, steps=steps, depth=path.depth, source=ThresholdSource.BENNETT,
+                         is_coarse=True)  # fmt: skip
     if is_float:
         unit = max(path.unit, UNITS[dtype])
         relative = HEADROOM * unit * math.sqrt(path.roundings + 1)
-        return Threshold(relative, absolute, depth=path.depth, source=ThresholdSource.HIGHAM_MARY)
+        return Threshold(relative, absolute, depth=path.depth, source=ThresholdSource.HIGHAM_MARY,
+                         is_coarse=unit >= UNITS["float16"])  # fmt: skip
     if path.unit or path.quantised:
         return Threshold(agreement=AGREEMENT, depth=path.depth, source=ThresholdSource.TIES)
     return Threshold(agreement=1.0, depth=path.depth)

@@ -4,6 +4,10 @@ The truth decides. A model that is sensitive amplifies rounding errors: where an
 random rounding of every value does to it (`oracle.rounding`) extends the threshold. So does the baseline's distance
 from the truth: a candidate that is about as far from it is right. Both hold up to a hundredth of the output: beyond
 that, candidate, baseline or oracle may be the one that is wrong, and the verdict is undecided.
+
+The thresholds of float16, bfloat16 and quantised models allow more than a fault is worth. Where the baseline keeps such
+a threshold, an output that is FAR_OFF times as far from the truth as the baseline is judged by the noise of this model
+instead: FAR_OFF times the distance of the baseline, or of runs of the oracle in which each node rounds once.
 """
 
 from __future__ import annotations
@@ -19,13 +23,16 @@ import numpy as np
 from epcheck.conformance.comparison.ulp import is_floating
 from epcheck.generators.array import Array
 from epcheck.models.accuracy.metrics import Metrics, measure, worst
-from epcheck.models.accuracy.thresholds import Threshold
+from epcheck.models.accuracy.thresholds import Threshold, ThresholdSource
 from epcheck.models.graph.feed import Feed
 
 BASELINE, ORACLE = "baseline", "oracle"
 
 AS_GOOD = 4.0
 """A candidate may be so many times as far from the truth as the baseline."""
+
+FAR_OFF = 16.0
+"""An output of a coarse model may be so many times as far from the truth as the baseline, or as the model's noise."""
 
 CEILING, CEILING_DB = 0.01, 20.0
 """The relative error or share of different elements, and the signal to noise in decibels, up to which AS_GOOD extends a
@@ -77,6 +84,16 @@ class Verdict:
             return False
         return self._keeps(self.metrics) and not _within(self.baseline, self.dtype, _wider(self.threshold))[0]
 
+    @property
+    def is_far_off(self) -> bool:
+        """Whether the output is right by a coarse threshold that the baseline keeps as well, and FAR_OFF times as far
+        from the truth as the baseline: the noise of the model has to say whether that is right."""
+        if not (self.right and self.threshold.is_coarse and self.against == ORACLE) or self.threshold.chosen:
+            return False
+        if self.metrics is None or self.baseline is None or self.metrics.nonfinite or not self._keeps(self.baseline):
+            return False
+        return _is_beyond(self.metrics, [self.baseline], self.threshold)
+
     def _keeps(self, metrics: Metrics) -> bool:
         return _within(metrics, self.dtype, self.threshold)[0]
 
@@ -88,9 +105,11 @@ def judge(
     oracle: Mapping[str, Feed] | None,
     thresholds: Mapping[str, Threshold],
     rounded: Sequence[Mapping[str, Feed]] = (),
+    noisy: Sequence[Mapping[str, Feed]] = (),
 ) -> Iterator[Verdict]:
     """The verdicts of a trial: for each output against the baseline, where there is one, and against the truth, where
-    it is known. An output that neither knows has none. rounded: outputs of the oracle with random rounding.
+    it is known. An output that neither knows has none. rounded: outputs of the oracle with random rounding, also of
+    partial sums. noisy: of the oracle where each node rounds once.
 
     The truth decides: a candidate that is as near to it as the baseline is right, however far it is from the baseline.
     """
@@ -113,18 +132,56 @@ def judge(
         second = _against(name, trial, ORACLE, got, truth, expected, threshold)
         if rounded:
             second = _with_sensitivity(second, got, truth, [values[name] for values in rounded if name in values])
+        if noisy and second.is_far_off:
+            second = _judge_by_noise(second, got, truth, [values[name] for values in noisy if name in values])
         if first is not None:
             yield first if first.right or second.wrong else _overrule_verdict(first, second)
         yield second
 
 
-def _with_sensitivity(verdict: Verdict, got: Array, truth: Array, rounded: Sequence[Feed]) -> Verdict:
-    """A verdict with what random rounding does to the output, which extends the threshold where it is not right."""
-    found = [
-        measure(value.astype(got.dtype), _overflow_truth(truth, got.dtype))
-        for value in rounded
+def _judge_by_noise(verdict: Verdict, got: Array, truth: Array, noisy: Sequence[Feed]) -> Verdict:
+    """The verdict on an output that is far off, by the noise of the model."""
+    metrics, baseline, threshold = verdict.metrics, verdict.baseline, verdict.threshold
+    assert metrics is not None
+    assert baseline is not None
+    honest = [baseline, *_measure_runs(got, truth, noisy)]
+    bound = _noise_threshold(threshold, honest)
+    if not _is_beyond(metrics, honest, threshold):
+        return verdict
+    right, why = _within(metrics, got.dtype.name, bound)
+    times = max(metrics.relative / baseline.relative if baseline.relative else math.inf, 1.0)
+    beside = f"{times:.3g} times as far from the truth as the baseline" if math.isfinite(times) else (
+        "the baseline is equal to the truth")  # fmt: skip
+    return replace(verdict, right=right, threshold=bound, why=f"{why}; {beside}")
+
+
+def _is_beyond(metrics: Metrics, honest: Sequence[Metrics], threshold: Threshold) -> bool:
+    """Whether an output is farther from the truth than FAR_OFF times the farthest of these."""
+    return not _within(metrics, "", _noise_threshold(threshold, honest))[0]
+
+
+def _noise_threshold(threshold: Threshold, honest: Sequence[Metrics]) -> Threshold:
+    """FAR_OFF times the farthest of these from the truth, and never more than the threshold."""
+    farthest = worst(honest)
+    snr, relative = threshold.snr_db, threshold.relative
+    if snr is None:
+        relative = min(relative, FAR_OFF * farthest.relative)
+    else:
+        snr = max(snr, farthest.snr_db - 20 * math.log10(FAR_OFF))
+    return replace(threshold, relative=relative, absolute=None, snr_db=snr, source=ThresholdSource.NOISE)
+
+
+def _measure_runs(got: Array, truth: Array, runs: Sequence[Feed]) -> list[Metrics]:
+    return [
+        measure(value.astype(got.dtype), _overflow_truth(truth, got.dtype) if truth.dtype.kind == "f" else truth)
+        for value in runs
         if isinstance(value, np.ndarray) and value.shape == truth.shape
     ]
+
+
+def _with_sensitivity(verdict: Verdict, got: Array, truth: Array, rounded: Sequence[Feed]) -> Verdict:
+    """A verdict with what random rounding does to the output, which extends the threshold where it is not right."""
+    found = _measure_runs(got, truth, rounded)
     metrics, threshold = verdict.metrics, verdict.threshold
     if metrics is None or not found:
         return verdict
@@ -223,7 +280,7 @@ def _beside(metrics: Metrics, other: Metrics, dtype: str, threshold: Threshold) 
 def extend_threshold(threshold: Threshold, other: Metrics, ceiling: float = CEILING) -> Threshold:
     """The threshold extended to AS_GOOD times another distance from the truth, the baseline's or that of random
     rounding, up to a ceiling: CEILING or infinity. What the user chose, and exact values, are not extended."""
-    if threshold.chosen:
+    if threshold.chosen or threshold.source is ThresholdSource.NOISE:
         return threshold
     snr, agreement = threshold.snr_db, threshold.agreement
     if snr is not None:

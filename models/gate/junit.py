@@ -13,7 +13,7 @@ NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 def junit(gate: Gate) -> str:
     """The document. A broken limit is a `failure`; a model that nobody can judge, and a file or target that cannot be
-    used, an `error`."""
+    used, an `error`. Nodes that are wrong beside right outputs are in `system-out`."""
     root = ElementTree.Element("testsuites", name="epcheck validate")
     for target in gate.targets:
         checked = [each for each in gate.checked if each.target == target]
@@ -31,6 +31,8 @@ def junit(gate: Gate) -> str:
                 message, *_ = each.broken or (each.words,)
                 element = ElementTree.SubElement(case, tag, type=each.status, message=_text(message))
                 element.text = _text(f"{each.words}\nreproduce with: {each.command}")
+            elif each.validation is not None and each.validation.wrong_nodes:
+                ElementTree.SubElement(case, "system-out").text = _text(f"{each.words}\nreproduce with: {each.command}")
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=False) + "\n"
 

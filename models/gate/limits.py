@@ -17,7 +17,8 @@ FAIL, PASS = "fail", "pass"
 class GateLimits:
     """rtol, atol, snr (dB), agreement: of the outputs, in place of ours. placed: least share of the nodes that run
     which are on the provider. latency: most of the candidate's median run over the baseline's. unjudged: `fail` or
-    `pass` for a model that nobody can judge; empty where it is neither. None where there is no limit."""
+    `pass` for a model that nobody can judge; empty where it is neither. strict_nodes: whether a node that is wrong
+    alone fails a model whose outputs are right. None where there is no limit."""
 
     rtol: float | None = None
     atol: float | None = None
@@ -26,6 +27,7 @@ class GateLimits:
     placed: float | None = None
     latency: float | None = None
     unjudged: str = ""
+    strict_nodes: bool = False
 
     def override(self, chosen: Override) -> Override:
         """The thresholds of outputs: those that were chosen in the call, else these."""
@@ -46,6 +48,8 @@ def find_broken_limits(found: Validation, limits: GateLimits) -> tuple[str, ...]
     passes = found.status == RIGHT or (found.status == UNJUDGED and limits.unjudged != FAIL)
     if not passes:
         sentences.append(found.headline)
+    elif limits.strict_nodes and found.wrong_nodes:
+        sentences.append(found.nodes_beyond_bounds)
     share = found.placed_share
     if limits.placed is not None and share is not None and share < limits.placed:
         where = found.provider or found.target

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path, PurePath
@@ -17,12 +17,12 @@ from urllib.parse import quote
 from epcheck.conformance.records import strict_json
 from epcheck.models.gate.gate import PASSES, CheckedModel, Gate
 from epcheck.models.validation.page import group_by_reason
-from epcheck.models.validation.validation import FAILS, REFUSED, UNJUDGED, WRONG, Validation
-from epcheck.models.wrong_nodes.culprit import NAMED
+from epcheck.models.validation.validation import FAILS, REFUSED, RIGHT, UNJUDGED, WRONG, Validation
+from epcheck.models.wrong_nodes.culprit import NAMED, Culprit
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
-UNUSABLE, LIMIT, REMARK, ELSEWHERE = "unusable", "limit", "remark", "not-on-provider"
+UNUSABLE, LIMIT, NODE, REMARK, ELSEWHERE = "unusable", "limit", "wrong-node", "remark", "not-on-provider"
 
 RULES: Mapping[str, tuple[str, str]] = {
     REFUSED: ("error", "The model does not load on the provider."),
@@ -31,6 +31,7 @@ RULES: Mapping[str, tuple[str, str]] = {
     UNJUDGED: ("warning", "It is not known whether the outputs are right."),
     UNUSABLE: ("error", "The file cannot be validated, or the target is unavailable."),
     LIMIT: ("error", "The model breaks a limit of [validate] in epcheck.toml."),
+    NODE: ("warning", "A node is wrong alone, on the values that it should receive, although the outputs are right."),
     REMARK: ("warning", "A remark on the model's file."),
     ELSEWHERE: ("note", "Nodes do not run on the provider."),
 }
@@ -72,7 +73,11 @@ def _results(checked: CheckedModel) -> Iterator[Result]:
     if found.status in RULES:
         level = "note" if checked.result == PASSES else RULES[found.status][0]
         yield Result(found.status, level, found.headline, _culprits(found))
-    yield from (Result(LIMIT, "error", sentence) for sentence in checked.broken if sentence != found.headline)
+    known = (found.headline, found.nodes_beyond_bounds)
+    yield from (Result(LIMIT, "error", sentence) for sentence in checked.broken if sentence not in known)
+    if found.status in (RIGHT, UNJUDGED):
+        level = "error" if found.nodes_beyond_bounds in checked.broken else RULES[NODE][0]
+        yield from (Result(NODE, level, culprit.words, _names([culprit])) for culprit in found.wrong_nodes)
     for remark in found.inspection.findings:
         text = f"{remark.text}. {remark.suggestion}" if remark.suggestion else remark.text
         yield Result(REMARK, remark.severity, text)
@@ -84,7 +89,11 @@ def _results(checked: CheckedModel) -> Iterator[Result]:
 
 
 def _culprits(found: Validation) -> tuple[str, ...]:
-    nodes = [node for culprit in found.culprits if culprit.kind in NAMED for node in culprit.innermost]
+    return _names([culprit for culprit in found.culprits if culprit.kind in NAMED])
+
+
+def _names(culprits: Sequence[Culprit]) -> tuple[str, ...]:
+    nodes = [node for culprit in culprits for node in culprit.innermost]
     return tuple(node.name or (node.outputs[0] if node.outputs else str(node.index)) for node in nodes)
 
 

@@ -28,6 +28,9 @@ DIGITS = {"float64": 26, "float32": 23, "float16": 10, "bfloat16": 7}
 """Stored digits of the significand. Every float64 has those of its dtype, as the oracle computes in it: the half of
 them tells whole numbers and float32 data from results that were rounded."""
 
+QUANTISED = ("QuantizeLinear", "DynamicQuantizeLinear", "QLinear", "QGemm")
+"""Beginnings of the names of operators whose first result is rounded to a step."""
+
 STORED = 52
 """Stored digits of a float64's significand."""
 
@@ -36,19 +39,25 @@ PRODUCTS = frozenset(("Attention", "Conv", "ConvTranspose", "Einsum", "FusedMatM
 """Operators that sum products."""
 
 
+MOVED = 0.01
+"""Share of the results of a quantisation that move by a step where nodes round once: those that lie between two."""
+
+
 class RandomRounding:
     """A disturbance of the oracle. types: value of the main graph -> its type; values of bodies have the coarsest of
-    them. seed: of the random numbers."""
+    them. seed: of the random numbers. once: whether each result is rounded once, and no partial sum; MOVED of the
+    quantised values then move by a step."""
 
-    def __init__(self, types: Mapping[str, Type], seed: int) -> None:
+    def __init__(self, types: Mapping[str, Type], seed: int, once: bool = False) -> None:
         floating = {name: type_.dtype for name, type_ in types.items() if type_.dtype in UNITS}
         self._dtypes = floating
         self._coarsest = max(floating.values(), key=UNITS.__getitem__, default="float32")
         self._rng = np.random.default_rng(seed)
+        self._once = once
 
     def operands(self, node: onnx.NodeProto, inputs: Sequence[Feed]) -> Sequence[Feed]:
         """The operands of a sum of products, each off by a rounding."""
-        if node.op_type not in PRODUCTS:
+        if node.op_type not in PRODUCTS or self._once:
             return inputs
         unit = UNITS[self._dtype(node)] * math.sqrt(_terms(node, inputs) / 2 + 1)
         return [
@@ -58,7 +67,18 @@ class RandomRounding:
     def results(self, node: onnx.NodeProto, values: Sequence[Feed]) -> Sequence[Feed]:
         """The results, off by a rounding where they are not exact."""
         dtype = self._dtype(node)
-        return [self._round_value(value, dtype) for value in values]
+        found = [self._round_value(value, dtype) for value in values]
+        if self._once and node.op_type.startswith(QUANTISED):
+            return [self._move_steps(found[0]), *found[1:]]
+        return found
+
+    def _move_steps(self, value: Feed) -> Feed:
+        """A tensor of 8 bits in which MOVED of the elements are a step away."""
+        if not isinstance(value, np.ndarray) or value.dtype.kind not in "iu" or value.dtype.itemsize > 1:
+            return value
+        limits = np.iinfo(value.dtype)
+        steps = (self._rng.random(value.shape) < MOVED) * self._rng.choice((-1, 1), value.shape)
+        return np.asarray(np.clip(value.astype(np.int64) + steps, limits.min, limits.max), value.dtype)
 
     def _dtype(self, node: onnx.NodeProto) -> str:
         return next((self._dtypes[name] for name in node.output if name in self._dtypes), self._coarsest)

@@ -19,6 +19,7 @@ def document(validation: Validation) -> dict[str, Any]:
         culprit=validation.culprit and _plain(validation.culprit),
         other_culprits=tuple(map(_plain, validation.other_culprits)),
         benign_nodes=tuple(map(_plain, validation.benign_nodes)),
+        wrong_nodes=tuple(map(_plain, validation.wrong_nodes)),
     )
     found = asdict(validation)
     found["path"] = found["inspection"]["path"] = str(validation.path)

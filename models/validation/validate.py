@@ -34,6 +34,7 @@ from epcheck.models.placement import placement
 from epcheck.models.placement.placement import Placement
 from epcheck.models.validation import speed, truth
 from epcheck.models.validation.advising import Adviser
+from epcheck.models.validation.node_judging import TrialNodes, judge_trial_nodes
 from epcheck.models.validation.runnable import RunnableModel, has_external_data, runnable
 from epcheck.models.validation.speed import Speed, Speeds
 from epcheck.models.validation.truth import Truth
@@ -145,6 +146,9 @@ class _Validator:
             known = self._truth(inspection, outcomes)
         with self._phases.time_phase("judging"):
             placed, verdicts = self._placement(outcomes), self._verdicts(outcomes, expected, known)
+        with self._phases.time_phase("judging the nodes"):
+            nodes = judge_trial_nodes(self._model, inspection.bytes, level, self._trials, (outcomes, expected), known,
+                                      (sessions, baseline_sessions))  # fmt: skip
         adviser = Adviser(sessions, baseline_sessions, self._model, level)
         if placed is not None and placed.elsewhere and self._request.advice and inspection.bytes <= LARGE_BYTES:
             with self._phases.time_phase("trying changes that place nodes"):
@@ -155,11 +159,12 @@ class _Validator:
             feeds_generated=self._trials[0].is_generated, same_runtime=self._request.evaluators.compares_with_itself,
             seconds=self._phases.seconds, random=tuple(sorted(self._chance)),
             speeds=Speeds(self._name_timed_trial(outcomes), fast, baseline_fast) if fast else None,
-            configuration=self._request.evaluators.configuration,
+            configuration=self._request.evaluators.configuration, wrong_nodes=nodes.judged.culprits,
+            nodes_judged=nodes.judged.words,
         )  # fmt: skip
         if found.status in (RIGHT, UNJUDGED):
             return found
-        found = self._explain_failure(found, outcomes, sessions, baseline_sessions)
+        found = self._explain_failure(found, outcomes, sessions, baseline_sessions, nodes)
         return adviser.on_culprits(found) if self._request.advice else found
 
     def _sessions(self, target: Target) -> ModelSessions:
@@ -204,7 +209,8 @@ class _Validator:
                 self._whole = model_file.load(inspection.path)
             except model_file.ModelFileError as error:
                 return truth.make_unknown_truth(len(outcomes), f"no oracle for this model: {error}")
-        return truth.of_trials(self._whole, self._trials[: len(outcomes)])
+        done = {at: self._trials[at] for at, outcome in enumerate(outcomes) if outcome.is_done}
+        return truth.of_trials(self._whole, done, len(outcomes))
 
     def _placement(self, outcomes: Sequence[ModelOutcome]) -> Placement | None:
         provider = self._request.evaluators.candidate.provider
@@ -216,8 +222,8 @@ class _Validator:
     def _verdicts(
         self, outcomes: Sequence[ModelOutcome], expected: Sequence[ModelOutcome], known: Truth
     ) -> tuple[Verdict, ...]:
-        """expected: of the baseline, fewer where it failed, none without one. Where a trial is not right, the model's
-        sensitivity is measured, and the trial judged again."""
+        """expected: of the baseline, fewer where it failed, none without one. Where a trial is not right, or far off by
+        a coarse threshold, the model's sensitivity or noise is measured, and the trial judged again."""
         found: list[Verdict] = []
         seconds = truth.ORACLE_S
         for at, candidate in enumerate(outcomes):
@@ -227,7 +233,12 @@ class _Validator:
             baseline = expected[at].outputs if at < len(expected) and expected[at].is_done else None
             asked = trial.name, candidate.outputs, baseline, known.values[at], self._thresholds
             judged = list(verdict.judge(*asked))
-            if any(not each.right and each.against == verdict.ORACLE and each.metrics for each in judged):
+            if any(each.is_far_off for each in judged):
+                started = time.monotonic()
+                noisy = list(truth.evaluate_with_rounding(self._whole, trial, seconds, once=True))
+                judged = list(verdict.judge(*asked, noisy=noisy))
+                seconds -= time.monotonic() - started
+            elif any(not each.right and each.against == verdict.ORACLE and each.metrics for each in judged):
                 started = time.monotonic()
                 rounded: list[Mapping[str, Feed]] = []
                 for outputs in truth.evaluate_with_rounding(self._whole, trial, seconds):
@@ -270,6 +281,7 @@ class _Validator:
         outcomes: Sequence[ModelOutcome],
         candidate: ModelSessions,
         baseline: ModelSessions | None,
+        nodes: TrialNodes,
     ) -> Validation:
         """The validation of a model that is not right, with the node at fault and how to show the failure again."""
         at = _first_failing(found, self._trials, outcomes)
@@ -279,7 +291,9 @@ class _Validator:
             return found
         with self._phases.time_phase("searching for the wrong node"):
             allowed = _extend_thresholds(found, self._trials[at], self._thresholds)
-            options = SearchOptions(level=self._request.level, folder=self._model.data_folder, thresholds=allowed)
+            inner, alone = nodes.known_in(at)
+            options = SearchOptions(level=self._request.level, folder=self._model.data_folder, thresholds=allowed,
+                                    truth=inner, wrong_alone=alone)  # fmt: skip
             ask = make_runners(candidate, baseline, self._model.data_folder, found.inspection.bytes)
             wrong = all_wrong_nodes(self._model.graph, self._trials[at].inputs, *ask, options, outcomes[at])
         first, *further = wrong.culprits

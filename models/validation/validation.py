@@ -61,7 +61,8 @@ class Validation:
     whether the feeds were generated. same_runtime: whether the baseline is the candidate's own runtime at another level
     of optimisation. seconds: phase -> how long it took. speeds: where they were asked for. random: outputs that differ
     because they depend on random numbers: they count as not compared. configuration: the notice of the `epcheck.toml`
-    that nobody named, empty for none.
+    that nobody named, empty for none. wrong_nodes: nodes that are beyond their bounds alone, on the values that they
+    should receive, whether the outputs are right or not. nodes_judged: a sentence that says how many were judged so.
     """
 
     path: Path
@@ -86,6 +87,8 @@ class Validation:
     speeds: Speeds | None = None
     random: tuple[str, ...] = ()
     configuration: str = ""
+    wrong_nodes: tuple[Culprit, ...] = ()
+    nodes_judged: str = ""
 
     @property
     def culprits(self) -> tuple[Culprit, ...]:
@@ -178,19 +181,33 @@ class Validation:
         name, where = self.path.name, self.provider or self.target
         match self.status:
             case "refused":
-                too = "; nor does it on the baseline" if self._baseline_fails(CREATE) else ""
+                too = "; nor does it on the baseline" if self._baseline_fails_alike else ""
                 return f"{name} does not load on {where}{too}{self._culprit_named}"
             case "fails" if self._ends_in_creation:
                 return f"{name} does not load on {where}: session creation ends the process{self._culprit_named}"
             case "fails":
-                too = "; the baseline fails as well: the feeds do not suit it" if self._baseline_fails(RUN) else ""
+                too = "; the baseline fails as well: the feeds do not suit it" if self._baseline_fails_alike else ""
                 return f"{name} loads on {where}, but does not run{too}{self._culprit_named}"
             case "wrong":
                 return f"{name} runs on {where}, but its outputs are wrong{self._culprit_named}"
             case "unjudged":
                 why, what_to_do = self.obstacle or ("", "")
-                return f"{name}: cannot decide whether it is right on {where}: {why}; {what_to_do}"
-        return f"{name} {self._runs(where)}{self._limits}"
+                return f"{name}: cannot decide whether it is right on {where}: {why}; {what_to_do}{self._but_for_nodes}"
+        return f"{name} {self._runs(where)}{self._but_for_nodes}{self._limits}"
+
+    @property
+    def nodes_beyond_bounds(self) -> str:
+        """Which nodes are wrong alone, in a sentence; empty where none is."""
+        if not self.wrong_nodes:
+            return ""
+        named, rest = self.wrong_nodes[:NAMED_NODES], len(self.wrong_nodes) - NAMED_NODES
+        listed = ", ".join(place for culprit in named for place in culprit.places)
+        more = f" and {rest} more" if rest > 0 else ""
+        return f"{listed}{more} {'is' if len(self.wrong_nodes) == 1 else 'are'} wrong beyond the bound"
+
+    @property
+    def _but_for_nodes(self) -> str:
+        return f", but {self.nodes_beyond_bounds}" if self.wrong_nodes else ""
 
     def _runs(self, where: str) -> str:
         """How a model runs that is right."""
@@ -228,12 +245,17 @@ class Validation:
         if not nodes:
             first = self.culprits[:1]  # which may be several nodes that fail alone, at every level of optimisation
             nodes = [place for c in first if c.kind == Kind.UNEXPLAINED and c.levels for place in c.places]
-            together = " together"
+            together = " together" if len(nodes) > 1 else ""
         named, rest = nodes[:NAMED_NODES], len(nodes) - NAMED_NODES
         return f": {', '.join(named)}{f' and {rest} more' if rest > 0 else ''}{together}" if named else ""
 
-    def _baseline_fails(self, stage: str) -> bool:
-        return any(step.target == self.baseline and step.stage == stage for step in self.steps)
+    @property
+    def _baseline_fails_alike(self) -> bool:
+        """Whether the baseline fails in every trial in which the candidate's failure counts, at the same stage."""
+        failed = {(step.trial, step.stage) for step in self._candidate_steps
+                  if step.during and step not in self.unsuitable}  # fmt: skip
+        return bool(failed) and failed <= {(step.trial, step.stage) for step in self.steps
+                                           if step.target == self.baseline}  # fmt: skip
 
     @property
     def _candidate_steps(self) -> tuple[Step, ...]:

@@ -1,9 +1,10 @@
 """Every wrong node of a model in one search, and what each of them does to the outputs.
 
-The first one is found as `first_wrong_node` does. Then every other node is run alone on true values, all in one
-session. The nodes that are wrong are replaced by the baseline's values, and the rest of the model is searched again,
-until it is right: so a fusion that is wrong, or a node that ends the session, is found behind another one too. At last
-the wrong values of each node alone are put into the baseline: what comes out is the effect of this node.
+Every node is run alone on true values, all in one session, unless that is known; where none is wrong there, the first
+is found as `first_wrong_node` does. The nodes that are wrong are replaced by the baseline's values, and the rest of the
+model is searched again, until it is right: so a fusion that is wrong, or a node that ends the session, is found behind
+another one too. At last the wrong values of each node alone are put into the baseline: what comes out is the effect of
+this node.
 """
 
 from __future__ import annotations
@@ -27,15 +28,12 @@ from epcheck.models.graph.subgraph import SubgraphError, extract, select_feeds
 from epcheck.models.wrong_nodes.body_nodes import with_inside
 from epcheck.models.wrong_nodes.culprit import NAMED, Culprit, Effect, Kind
 from epcheck.models.wrong_nodes.first_wrong_node import find
-from epcheck.models.wrong_nodes.isolated_nodes import as_culprit, unlike_alone, wrong_alone
+from epcheck.models.wrong_nodes.isolated_nodes import as_culprit, find_isolated_nodes
 from epcheck.models.wrong_nodes.options import SearchOptions
 from epcheck.models.wrong_nodes.search import LimitsReached, Search, SessionFailed
 
 MOST = 20
 """Searches of one model at most."""
-
-SUSPECTS = 8
-"""Nodes within their bounds whose effects are measured, where no node is beyond its bound and the outputs are wrong."""
 
 NEAR = 0.5
 """A wrong node is at fault from this share of an output's threshold on: with its values fed, ONNX Runtime fuses the
@@ -72,10 +70,15 @@ def all_wrong_nodes(
 
 
 def _all(search: Search, outcome: RunResult | None) -> WrongNodes:
-    first = find(search, outcome)
-    if first.kind in (Kind.RIGHT, Kind.RANDOM):
-        return WrongNodes((first,))
-    found, remainder = _others(search, first)
+    found: list[Culprit] = []
+    if outcome is not None and outcome.stage == DONE and not outcome.repeat_differs:
+        found = [as_culprit(search, wrong) for wrong in search.options.wrong_alone or ()]
+    if not found:
+        first = find(search, outcome)
+        if first.kind in (Kind.RIGHT, Kind.RANDOM):
+            return WrongNodes((first,))
+        found = [first]
+    found, remainder = _others(search, found)
     if not found:
         return WrongNodes((first,))
     measured = [with_inside(search, _with_effect(search, culprit), _culprits_of) for culprit in found]
@@ -96,24 +99,21 @@ def _in_order(culprits: Sequence[Culprit]) -> tuple[Culprit, ...]:
     return tuple(sorted(culprits, key=lambda culprit: [node.index for node in culprit.nodes]))
 
 
-def _others(search: Search, first: Culprit) -> tuple[list[Culprit], str]:
-    """The first culprit, if it names a node, and all others; and what is left when they are replaced."""
-    found = [first] if first.kind in NAMED else []
+def _others(search: Search, first: Sequence[Culprit]) -> tuple[list[Culprit], str]:
+    """The first culprits, as far as they name nodes, and all others; and what is left when they are replaced."""
+    found = [culprit for culprit in first if culprit.kind in NAMED]
     named = {node.index for culprit in found for node in culprit.nodes}
+    ends = any(culprit.kind in ENDS_SESSIONS for culprit in first)
     remainder = ""
     try:
-        if first.kind not in ENDS_SESSIONS and sum(search.sizes().values()) <= search.options.limits.bytes:
-            found += [as_culprit(search, wrong) for wrong in wrong_alone(search) if wrong.node not in named]
-            found += [] if found else _beyond_the_output(search, ())
+        if search.options.wrong_alone or (not ends and sum(search.sizes().values()) <= search.options.limits.bytes):
+            found += [as_culprit(search, wrong) for wrong in find_isolated_nodes(search) if wrong.node not in named]
         for _ in range(MOST):
             named = {node.index for culprit in found for node in culprit.nodes}
             rest = search.without(named) if named else None
             if rest is None:
                 break
             culprit = find(rest)
-            if culprit.kind == Kind.ACCUMULATED and (more := _beyond_the_output(search, named)):
-                found += more
-                continue
             if culprit.kind not in NAMED or named.issuperset(node.index for node in culprit.nodes):
                 remainder = _remainder(culprit)
                 break
@@ -123,23 +123,6 @@ def _others(search: Search, first: Culprit) -> tuple[list[Culprit], str]:
     except (SessionFailed, SubgraphError) as obstacle:
         remainder = f"it is not known whether more nodes are wrong: {obstacle}"
     return found, remainder
-
-
-def _beyond_the_output(search: Search, named: Collection[int]) -> list[Culprit]:
-    """Nodes within the bounds of their operators whose error alone takes an output beyond its threshold: the bound of a
-    long sum holds for any order of its terms, and is far above what a provider needs."""
-    unlike = [found for found in unlike_alone(search) if found.node not in named and not found.check.wrong]
-    culprits = []
-    for suspect in sorted(unlike, key=lambda found: -found.error)[:SUSPECTS]:
-        effect = _effect(search, [suspect.node], suspect.got)
-        if effect.matters:
-            words = (
-                f"{search.named([suspect.node])} is within the bound of its operator on the values that it should "
-                f"receive, but {suspect.error:.2g} away from the baseline"
-            )
-            culprits.append(search.culprit(Kind.NODE, [suspect.node], words, difference="value", effect=effect,
-                                           received=search.part([suspect.node], search.expected)[1]))  # fmt: skip
-    return culprits
 
 
 def _remainder(culprit: Culprit) -> str:

@@ -36,6 +36,9 @@ def find_fusion(search: Search, nodes: Sequence[int], why: str, stage: str = DON
     right = [level for level, behaviour in levels.items() if behaviour == "right"]
     received = search.part(smallest, search.expected)[1]
     together = search.named(smallest)
+    if not right and len(smallest) == 1 and stage == DONE:
+        words = f"the error comes up at {together}, but {why}: it is within its bound, and the nodes before it err"
+        return search.culprit(Kind.ACCUMULATED, smallest, words, levels=levels, received=received)
     if not right:
         behaviour = levels[search.options.level]
         words = f"{together}: together {ENDS.get(behaviour, behaviour)} at every optimisation level, and {why}"

@@ -1,13 +1,14 @@
-"""Check every node in isolation, all in one session: each receives the baseline's values, not those of another node.
+"""Check every node in isolation, all in one session: each receives the values that it should, not those of another.
 
-This finds what halving cannot: a node whose error is within the noise at first and grows along the graph. Where no
-node is wrong, the error of the model is the sum of many small ones.
+They are the oracle's, rounded to the types of the model, where it knows them (`SearchOptions.truth`), else the
+baseline's. This finds what halving cannot: a node whose error is within the noise at first and grows along the graph,
+or is lost in the noise of the outputs. Where no node is wrong, the error of the model is the sum of many small ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from epcheck.models.accuracy import closeness
 from epcheck.models.execution.model_outcome import DONE
@@ -15,91 +16,103 @@ from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.subgraph import disconnect_nodes
 from epcheck.models.graph.values import bodies
 from epcheck.models.wrong_nodes.culprit import Culprit, Kind
-from epcheck.models.wrong_nodes.node_check import NodeCheck, check_node, is_random
+from epcheck.models.wrong_nodes.node_check import IsolatedNode, check_node, is_like, is_random
 from epcheck.models.wrong_nodes.search import Search
 
+CHECKS_S = 60.0
+"""Seconds that the checks of the nodes of one model may take, where a target is not like the baseline."""
 
-@dataclass(frozen=True)
-class WrongAlone:
-    """A node that is not like the baseline's on the baseline's values. node: its index. error: the `closeness.distance`
-    of its outputs `got` from the baseline's."""
 
-    node: int
-    check: NodeCheck
-    error: float
-    got: Mapping[str, Feed] = field(repr=False)
+class IsolatedNodes:
+    """The nodes of a model, each judged on the values that it should receive. wrong: in the order of the graph. judged:
+    indices of the nodes that were judged."""
+
+    def __init__(self, search: Search) -> None:
+        """Run and judge the nodes. Raises LimitsReached, and SessionFailed where the baseline returns no values."""
+        self.wrong: list[IsolatedNode] = []
+        self.judged: set[int] = set()
+        self._search, self._until = search, time.monotonic() + CHECKS_S
+        self._values: Mapping[str, Feed] = search.options.truth
+        if not self._values:
+            search.expect(search.possible_outputs())
+            self._values = search.expected
+        for nodes in self._groups(self._nodes_to_check()):
+            self._judge(nodes)
+        self.wrong.sort(key=lambda found: found.node)
+
+    def _nodes_to_check(self) -> Iterator[int]:
+        """The nodes whose inputs and outputs are known, that hold no graphs and draw no random numbers."""
+        wiring = self._search.wiring
+        known = {*self._values, *self._search.feeds, *wiring.constants}
+        for node, proto in enumerate(wiring.model.graph.node):
+            names = {*wiring.reads[node], *(name for name in wiring.list_outputs(node) if name in wiring.last_read)}
+            constant = self._search.is_constant(node)
+            if names <= known and not constant and not any(bodies(proto)) and not is_random(wiring, node):
+                yield node
+
+    def _groups(self, nodes: Iterable[int]) -> Iterator[list[int]]:
+        """The nodes in groups, each as large as the limit of bytes allows and of at least one node."""
+        group: list[int] = []
+        wiring, most, sizes = self._search.wiring, self._search.options.limits.bytes, self._search.sizes()
+        room = most
+        for node in nodes:
+            names = (*wiring.list_received_values(node), *wiring.list_outputs(node))
+            size = sum(sizes.get(name, 0) for name in names)
+            if group and size > room:
+                yield group
+                group, room = [], most
+            group.append(node)
+            room -= size
+        if group:
+            yield group
+
+    def _judge(self, nodes: Sequence[int]) -> None:
+        """Judge nodes in one session. Those of a session that fails are divided between two."""
+        search = self._search
+        model, feeds = disconnect_nodes(search.wiring, nodes, {**search.feeds, **self._values})
+        outcome = search.candidate(model, feeds)
+        right = search.baseline(model, feeds) if search.options.truth and outcome.stage == DONE else None
+        if outcome.stage != DONE or (right is not None and right.stage != DONE):
+            if len(nodes) > 1:
+                half = len(nodes) // 2
+                self._judge(nodes[:half])
+                self._judge(nodes[half:])
+            return
+        expected = search.expected if right is None else right.outputs
+        for node in nodes:
+            if time.monotonic() < self._until:
+                self._check(node, outcome.outputs, expected)
+
+    def _check(self, node: int, outputs: Mapping[str, Feed], expected: Mapping[str, Feed]) -> None:
+        search = self._search
+        made = [name for name in search.wiring.list_outputs(node) if name in expected]
+        self.judged.add(node)
+        if all(is_like(outputs.get(name), expected[name]) for name in made):
+            return
+        got = {name: outputs[name] for name in made if name in outputs}
+        values = {**search.constants([node]), **search.feeds, **self._values}
+        check = check_node(search.wiring, node, values, got, expected)
+        if check.wrong:
+            received = {name: values[name] for name in search.wiring.list_received_values(node)}
+            apart = closeness.farthest(expected, outputs, made)
+            self.wrong.append(IsolatedNode(node, check, apart, got, received))
+
+
+def find_isolated_nodes(search: Search) -> Sequence[IsolatedNode]:
+    """Every node that is wrong on the values that it should receive, in the order of the graph; those of the options
+    where they are known. Raises LimitsReached, and SessionFailed where the baseline returns no values."""
+    known = search.options.wrong_alone
+    return IsolatedNodes(search).wrong if known is None else known
 
 
 def check_isolated_nodes(search: Search) -> Culprit | None:
-    """The node that is wrong on the baseline's values, of several the one with the largest error; None where each is
-    right. Raises LimitsReached, and SessionFailed where the baseline returns no values."""
-    wrong = wrong_alone(search)
+    """Of these nodes the one with the largest error; None where each is right. Raises as `find_isolated_nodes` does."""
+    wrong = find_isolated_nodes(search)
     return as_culprit(search, max(wrong, key=lambda found: (found.error, -found.node))) if wrong else None
 
 
-def wrong_alone(search: Search) -> list[WrongAlone]:
-    """Every node that is wrong on the baseline's values, in the order of the graph. Raises as `check_isolated_nodes`
-    does."""
-    return [found for found in unlike_alone(search) if found.check.wrong]
-
-
-def unlike_alone(search: Search) -> list[WrongAlone]:
-    """Every node whose outputs are not the baseline's on the baseline's values, also where it is within its bound; in
-    the order of the graph. Raises as `check_isolated_nodes` does."""
-    search.expect(search.possible_outputs())
-    found = [each for nodes in _groups(search, _nodes_to_check(search)) for each in _unlike(search, nodes)]
-    return sorted(found, key=lambda each: each.node)
-
-
-def as_culprit(search: Search, wrong: WrongAlone) -> Culprit:
+def as_culprit(search: Search, wrong: IsolatedNode) -> Culprit:
     """The result that names this node."""
     check = wrong.check
-    received = search.part([wrong.node], search.expected)[1]
     words = f"{search.named([wrong.node])} is wrong on the values that it should receive: {check.words} ({check.judge})"
-    return search.culprit(Kind.NODE, [wrong.node], words, difference=check.kind, received=received)
-
-
-def _nodes_to_check(search: Search) -> Iterator[int]:
-    """The nodes whose inputs and outputs are known, that hold no graphs and draw no random numbers."""
-    wiring = search.wiring
-    known = search.expected.keys() | wiring.constants
-    for node, proto in enumerate(wiring.model.graph.node):
-        names = {*wiring.reads[node], *(name for name in wiring.list_outputs(node) if name in wiring.last_read)}
-        if names <= known and not search.is_constant(node) and not any(bodies(proto)) and not is_random(wiring, node):
-            yield node
-
-
-def _groups(search: Search, nodes: Iterator[int]) -> Iterator[list[int]]:
-    """The nodes in groups, each as large as the limit of bytes allows and of at least one node."""
-    group: list[int] = []
-    room, sizes = search.options.limits.bytes, search.sizes()
-    for node in nodes:
-        names = (*search.wiring.list_received_values(node), *search.wiring.list_outputs(node))
-        size = sum(sizes.get(name, 0) for name in names)
-        if group and size > room:
-            yield group
-            group, room = [], search.options.limits.bytes
-        group.append(node)
-        room -= size
-    if group:
-        yield group
-
-
-def _unlike(search: Search, nodes: Sequence[int]) -> Iterator[WrongAlone]:
-    """The nodes that are not like the baseline's. The nodes of a session that fails are divided between two."""
-    outcome = search.candidate(*disconnect_nodes(search.wiring, nodes, search.expected))
-    if outcome.stage != DONE:
-        if len(nodes) > 1:
-            half = len(nodes) // 2
-            yield from _unlike(search, nodes[:half])
-            yield from _unlike(search, nodes[half:])
-        return
-    for node in nodes:
-        made = [name for name in search.wiring.list_outputs(node) if name in search.expected]
-        apart = closeness.farthest(search.expected, outcome.outputs, made)
-        if apart == 0:
-            continue
-        got = {name: outcome.outputs[name] for name in made if name in outcome.outputs}
-        values = {**search.constants([node]), **search.expected}
-        check = check_node(search.wiring, node, values, got, search.expected)
-        yield WrongAlone(node, check, apart, got)
+    return search.culprit(Kind.NODE, [wrong.node], words, difference=check.kind, received=wrong.received)

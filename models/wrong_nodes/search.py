@@ -93,9 +93,8 @@ class Search:
             return None
         self.expect(name for node in rest for name in self.wiring.list_received_values(node) if name not in made)
         model = extract(self.wiring, rest, self.expected, outputs)
-        found = Search(
-            model, select_feeds(self.wiring, rest, self.expected), self._candidate, self._baseline, self.options
-        )
+        options = replace(self.options, wrong_alone=None if self.options.wrong_alone is None else ())
+        found = Search(model, select_feeds(self.wiring, rest, self.expected), self._candidate, self._baseline, options)
         found.expected.update(self.expected)
         found.sessions, found._until = self.sessions, self._until
         places = ((at, next(filter(None, node.output), "")) for at, node in enumerate(model.graph.node))
@@ -105,7 +104,8 @@ class Search:
 
     def of_body(self, model: onnx.ModelProto, feeds: Mapping[str, Feed]) -> Search:
         """A search of a body of one of the nodes, as a model of its own; the limits are those of both."""
-        found = Search(model, feeds, self._candidate, self._baseline, replace(self.options, thresholds=None))
+        options = replace(self.options, thresholds=None, truth={}, wrong_alone=None)
+        found = Search(model, feeds, self._candidate, self._baseline, options)
         found.sessions, found._until = self.sessions, self._until
         return found
 

@@ -68,7 +68,9 @@ def validate_models(options: ShownValidation) -> int:
         (show_headline if options.quiet else show)(terminal, gate.validation)
         for sentence in gate.checked[0].broken:
             if sentence != gate.validation.headline:
-                terminal.print(brief(f"{sentence} (epcheck.toml)"), style="bold red")
+                source = "--strict-nodes" if options.strict_nodes and (
+                    sentence == gate.validation.nodes_beyond_bounds) else "epcheck.toml"  # fmt: skip
+                terminal.print(brief(f"{sentence} ({source})"), style="bold red")
     else:
         if not options.quiet:
             show_table(terminal, gate)
@@ -135,6 +137,11 @@ def show(terminal: Terminal, validation: Validation) -> None:
         terminal.print_table(_table(validation))
         _show_verdicts(say, validation)
     say(f"   {validation.truth}")
+    if validation.nodes_judged:
+        say(f"   {validation.nodes_judged}", "yellow" if validation.wrong_nodes else "")
+    if validation.status in (RIGHT, UNJUDGED) and validation.wrong_nodes:
+        say("4. Which nodes are wrong?", "bold")
+        _show_culprits(say, validation)
     if validation.status not in (RIGHT, UNJUDGED):
         _show_wrong_nodes(say, validation)
         say("5. Reproduce it", "bold")
@@ -170,20 +177,26 @@ def _show_verdicts(say: Callable[..., None], validation: Validation) -> None:
 
 def _show_wrong_nodes(say: Callable[..., None], validation: Validation) -> None:
     say("4. Which nodes are wrong?", "bold")
-    most = MESSAGE if len(validation.culprits) == 1 else OF_MANY
-    for culprit in validation.culprits[:SHOWN]:
-        say(f"   {culprit.words}", most=most)
-        if culprit.effect:
-            say(f"      {culprit.effect.words}")
-        if culprit.advice:
-            say(f"      → {culprit.advice.words}")
-    if len(validation.culprits) > SHOWN:
-        say(f"   and {len(validation.culprits) - SHOWN} more: see the page")
+    _show_culprits(say, validation)
     if validation.benign_nodes:
         count = _several(len(validation.benign_nodes), "further node")
         say(f"   {count} beyond the operator's bound, without effect on the outputs: see the page")
     if left := validation.unexplained or ("" if validation.culprit else NOT_LOOKED_FOR):
         say(f"   {left}")
+
+
+def _show_culprits(say: Callable[..., None], validation: Validation) -> None:
+    """The nodes at fault; where the outputs are right, those that are wrong alone."""
+    culprits = validation.culprits or validation.wrong_nodes
+    most = MESSAGE if len(culprits) == 1 else OF_MANY
+    for culprit in culprits[:SHOWN]:
+        say(f"   {culprit.words}", most=most)
+        if culprit.effect:
+            say(f"      {culprit.effect.words}")
+        if culprit.advice:
+            say(f"      → {culprit.advice.words}")
+    if len(culprits) > SHOWN:
+        say(f"   and {len(culprits) - SHOWN} more: see the page")
 
 
 def _copying(validation: Validation) -> str:

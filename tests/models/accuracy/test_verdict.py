@@ -143,3 +143,40 @@ def test_the_keys_of_a_map_are_equal_and_its_values_are_near() -> None:
     keys, bound = np.array([5, 2**40]), {"m": Threshold(1e-3)}
     found = judge("t", {"m.keys": keys + 1, "m.values": ROW * 1.0001}, {"m.keys": keys, "m.values": ROW}, None, bound)
     assert [(verdict.output, verdict.right) for verdict in found] == [("m.keys", False), ("m.values", True)]
+
+
+COARSE = Threshold(0.12, source=ThresholdSource.HIGHAM_MARY, is_coarse=True)
+
+
+@pytest.mark.parametrize(("moved", "noise", "word"), [
+    (0.02, 0.001, "WRONG"),  # 40 times as far as the baseline, 20 times as far as the noise
+    (0.02, 0.004, "right"),  # the noise of the model is more than the baseline's
+    (0.004, 0.0002, "right"),  # 8 times as far as the baseline
+])  # fmt: skip
+def test_a_coarse_output_is_judged_by_the_noise_of_its_model(moved: float, noise: float, word: str) -> None:
+    truth = np.linspace(1, 2, 8)
+    got, baseline = (truth * (1 + moved)).astype(np.float16), (truth * 1.0005).astype(np.float16)
+    noisy = [{"y": truth * (1 + noise)}]
+    found = list(judge("t", {"y": got}, {"y": baseline}, {"y": truth}, {"y": COARSE}, noisy=noisy))
+    assert found[1].word == word
+    if word == "WRONG":
+        assert found[1].threshold.source is ThresholdSource.NOISE
+        assert found[1].threshold.relative == pytest.approx(0.0192, rel=0.01)  # 16 times the noise in float16
+        assert "times as far from the truth as the baseline" in found[1].why
+        again = list(judge("t", {"y": got}, {"y": baseline}, {"y": truth}, {"y": COARSE}, noisy, noisy))
+        assert again[1].word == "WRONG", "random rounding of partial sums does not extend it"
+
+
+def test_a_coarse_output_is_not_far_off_where_the_baseline_is_beyond_the_threshold_or_the_user_chose() -> None:
+    truth = np.linspace(1, 2, 8)
+    got, baseline = (truth * 1.02).astype(np.float16), (truth * 1.0005).astype(np.float16)
+
+    def far_off(threshold: Threshold, other: object = baseline) -> bool:
+        return list(judge("t", {"y": got}, {"y": np.asarray(other)}, {"y": truth}, {"y": threshold}))[1].is_far_off
+
+    assert far_off(COARSE)
+    assert not far_off(Override(relative=0.12).apply(COARSE))
+    assert not far_off(Threshold(0.12))
+    assert not far_off(COARSE, (truth * 1.5).astype(np.float16))
+    noisy = Threshold(1.0, snr_db=30.0, source=ThresholdSource.BENNETT, is_coarse=True)
+    assert far_off(noisy)

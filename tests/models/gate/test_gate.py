@@ -27,6 +27,7 @@ from epcheck.conformance.targets.target import Target, TargetError
 from epcheck.models.accuracy.thresholds import Override
 from epcheck.models.execution.model_outcome import ModelOutcome, Timing
 from epcheck.models.gate.gate import Gate
+from epcheck.models.gate.junit import junit
 from epcheck.models.gate.limits import GateLimits, find_broken_limits
 from epcheck.models.gate.sarif import RULES, sarif
 from epcheck.models.validation.speed import Speed, Speeds, speed
@@ -265,3 +266,27 @@ def test_each_model_of_a_folder_has_its_own_feeds(models: Path, tmp_path: Path) 
     np.savez(tmp_path / "more" / "b.npz", x=np.ones((2, 3), np.float32))
     found = api.validate(api.ValidateOptions((models,), ("cpu",), feeds=tmp_path, seeds=(0,)))
     assert [check.validation.steps[0].trial for check in found.checked if check.validation] == ["seed 0", "b.npz"]
+
+
+def test_a_wrong_node_beside_right_outputs_fails_where_nodes_are_strict(gate: api.Gate, tmp_path: Path) -> None:
+    checked, wrong = gate.of("a.onnx", "cpu"), gate.of("a.onnx", "doubles").validation
+    assert checked.validation is not None
+    assert wrong is not None
+    assert [culprit.nodes[0].name for culprit in wrong.wrong_nodes] == ["n2", "n6"]
+    odd = replace(checked.validation, wrong_nodes=wrong.wrong_nodes[:1])
+    assert find_broken_limits(odd, GateLimits()) == ()
+    assert find_broken_limits(odd, GateLimits(strict_nodes=True)) == ("node 2 `n2` (Relu) is wrong beyond the bound",)
+    assert find_broken_limits(checked.validation, GateLimits(strict_nodes=True)) == ()
+    for limits, result, level, tag in ((GateLimits(), "passes", "warning", "system-out"),
+                                       (GateLimits(strict_nodes=True), "fails", "error", "failure")):  # fmt: skip
+        each = replace(checked, validation=odd, broken=find_broken_limits(odd, limits))
+        assert each.result == result
+        run = json.loads(sarif(Gate((each,), limits)))["runs"][0]
+        found = [(r["ruleId"], r["level"]) for r in run["results"] if r["ruleId"] != "remark"]
+        assert found == [("wrong-node", level)]
+        element = ElementTree.fromstring(junit(Gate((each,), limits)))[0][0].find(tag)
+        assert element is not None
+        assert "node 2 `n2` (Relu) is wrong beyond the bound" in str(element.text)
+    (tmp_path / "epcheck.toml").write_text("[validate]\nstrict_nodes = 1\n")
+    with pytest.raises(TargetError, match="'strict_nodes' is 1; write true or false"):
+        load_config(tmp_path / "epcheck.toml")

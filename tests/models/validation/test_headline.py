@@ -236,3 +236,39 @@ def test_outputs_of_random_numbers_are_named_and_the_trial_counts_as_compared() 
     found = validation(steps=(step,), random=("z",))
     assert found.uncompared == ()
     assert found.headline.endswith("is right; not compared, since random numbers differ from run to run: z")
+
+
+def test_a_wrong_node_beside_right_outputs_is_a_verdict_of_its_own() -> None:
+    nodes = [GraphNode(index, f"conv{index}", "Conv", "", ("y",)) for index in range(5)]
+    wrong = tuple(Culprit(Kind.NODE, (node,), f"{node} is 40 times off") for node in nodes)
+    judged = "all 9 nodes were judged alone, on the oracle's values: 5 beyond the bound"
+    found = validation(wrong_nodes=wrong[:1], nodes_judged=judged)
+    assert found.status == RIGHT
+    assert found.headline == (f"m.onnx runs on {DML} and is right, but node 0 `conv0` (Conv) is wrong beyond the bound")
+    assert replace(found, wrong_nodes=wrong).headline.endswith(
+        "node 1 `conv1` (Conv), node 2 `conv2` (Conv) and 2 more are wrong beyond the bound"
+    )
+    text = page.render(found)
+    assert "node 0 `conv0` (Conv) is 40 times off" in text
+    assert "All 9 nodes were judged alone" in text
+    file = io.StringIO()
+    command.show(Terminal(file, width=300), found)
+    assert f"   {judged}\n4. Which nodes are wrong?\n   node 0 `conv0` (Conv) is 40 times off" in file.getvalue()
+    assert document(found)["wrong_nodes"][0]["nodes"][0]["name"] == "conv0"
+
+
+def test_one_node_is_not_together() -> None:
+    culprit = Culprit(Kind.UNEXPLAINED, (GraphNode(3, "", "Add", "", ("v",)),), "words", levels={"all": "wrong"})
+    found = validation(verdicts=(replace(GOOD, right=False),), culprit=culprit)
+    assert found.headline.endswith("its outputs are wrong: node 3 that makes `v` (Add)")
+
+
+def test_the_baseline_fails_as_well_only_where_it_fails_in_the_same_trials() -> None:
+    batch = replace(RUN, trial="seed 1, batch=2", stage="run", during="the run", outputs=(), has_other=True)
+    single = replace(batch, trial="seed 1", has_other=False)
+    both = replace(batch, target="cpu")
+    found = validation(steps=(RUN, batch, single, both), feeds_generated=True)
+    assert found.status == FAILS
+    assert found.headline == f"m.onnx loads on {DML}, but does not run"
+    alike = replace(found, steps=(*found.steps, replace(single, target="cpu")), feeds_generated=False)
+    assert alike.headline.endswith("does not run; the baseline fails as well: the feeds do not suit it")

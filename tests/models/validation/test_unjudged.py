@@ -18,6 +18,8 @@ from epcheck.cli.main import app
 from epcheck.conformance.targets.target import Target
 from epcheck.models.accuracy.verdict import ORACLE
 from epcheck.models.execution.model_outcome import RUN
+from epcheck.models.feeds.trials import Trial
+from epcheck.models.oracle.node import OracleError
 from epcheck.models.oracle.rounding import RandomRounding
 from epcheck.models.validation import truth
 from epcheck.models.validation.validation import FAILS, RIGHT, UNJUDGED, WRONG, Validation
@@ -130,6 +132,25 @@ def test_the_oracle_judges_every_trial(tmp_path: Path) -> None:
     assert "the truth of all 4 trials" in found.truth
 
 
+def test_a_trial_without_a_truth_takes_it_from_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = written_models.model(SQUARE)
+    inputs = [np.ones((size, 4), np.float32) for size in (1, 2, 3)]
+    tried = {at: Trial(f"trial {at}", {"x": value}, ()) for at, value in enumerate(inputs)}
+    evaluate = truth.oracle.evaluate
+
+    def picky(model: Any, feeds: Any, *arguments: Any, **more: Any) -> Any:
+        if len(feeds["x"]) == 1:
+            raise OracleError("a batch of 1 does not suit it")
+        return evaluate(model, feeds, *arguments, **more)
+
+    monkeypatch.setattr(truth.oracle, "evaluate", picky)
+    known = truth.of_trials(graph, tried, 4)
+    assert [value is not None for value in known.values] == [False, True, True, False]
+    assert (known.inner_trial, sorted(known.inner)) == (1, ["y"])
+    assert known.inner["y"].dtype == np.float32
+    assert known.words.endswith("; not of the others: a batch of 1 does not suit it")
+
+
 CANCELS = """g (float[1, 64] x) => (float[1, 64] y) <float big = {10000.0}>
     { e = Exp(x) a = Add(e, big) y = Sub(a, big) }"""
 
@@ -143,9 +164,9 @@ def test_random_rounding_is_computed_until_the_outputs_are_right(
 ) -> None:
     seeds: list[int] = []
 
-    def noted(types: Any, seed: int) -> RandomRounding:
+    def noted(types: Any, seed: int, once: bool) -> RandomRounding:
         seeds.append(seed)
-        return RandomRounding(types, seed)
+        return RandomRounding(types, seed, once)
 
     monkeypatch.setattr(truth, "RandomRounding", noted)
     found = checked(saved(tmp_path, graph), target, "none", seeds=(0,), own_process=False)

@@ -104,7 +104,7 @@ def test_limits_are_said() -> None:
     assert found.remainder == "more nodes may be wrong: search limit reached"
 
 
-def test_a_node_within_a_loose_bound_is_named_where_its_error_alone_is_too_much() -> None:
+def test_a_node_in_float16_is_named_where_the_bound_of_its_operator_is_loose() -> None:
     """The bound of a long sum in float16 holds for any order, and is wider than a missing bias."""
     rng = np.random.default_rng(3)
     weights = {"w": rng.standard_normal((512, 4)).astype(np.float16), "b": np.full(4, 2, np.float16)}
@@ -114,7 +114,7 @@ def test_a_node_within_a_loose_bound_is_named_where_its_error_alone_is_too_much(
     values = {"x": rng.standard_normal((2, 512)).astype(np.float16)}
     found = all_wrong_nodes(gemm, values, Wrong(wrong={"n0": lambda _n, v: v - np.float16(2)}), Cpu())
     assert named(found) == [[0]]
-    assert "is within the bound of its operator on the values that it should receive, but" in found.culprits[0].words
+    assert "times as far as the baseline and one rounding of its format; allowed are 8 times" in found.culprits[0].words
     assert found.culprits[0].effect is not None
     assert found.culprits[0].effect.matters
 

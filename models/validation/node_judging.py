@@ -1,0 +1,63 @@
+"""Judge the nodes of a model that runs, each alone, in the trial whose values are known best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from epcheck.models.execution.model_outcome import ModelOutcome
+from epcheck.models.execution.model_source import LARGE_BYTES
+from epcheck.models.execution.runner import make_runners
+from epcheck.models.execution.session import Level, ModelSessions
+from epcheck.models.feeds.trials import Trial
+from epcheck.models.graph.feed import Feed
+from epcheck.models.validation.runnable import RunnableModel
+from epcheck.models.validation.truth import Truth
+from epcheck.models.wrong_nodes.judged_nodes import JudgedNodes, judge_nodes, leave_unjudged
+from epcheck.models.wrong_nodes.node_check import IsolatedNode
+from epcheck.models.wrong_nodes.options import SearchOptions
+
+
+@dataclass(frozen=True)
+class TrialNodes:
+    """The nodes as they were judged in a trial. at: its index. truth: as `SearchOptions` has it."""
+
+    judged: JudgedNodes
+    at: int = -1
+    truth: Mapping[str, Feed] = field(default_factory=dict, repr=False)
+
+    def known_in(self, trial: int) -> tuple[Mapping[str, Feed], tuple[IsolatedNode, ...] | None]:
+        """What the search in a trial need not find out again: the truth, and the nodes that are wrong alone. Another
+        trial may find more than none."""
+        if trial == self.at:
+            return self.truth, self.judged.wrong
+        return {}, self.judged.wrong or None
+
+
+def judge_trial_nodes(
+    model: RunnableModel,
+    size: int,
+    level: Level,
+    tried: Sequence[Trial],
+    ran: tuple[Sequence[ModelOutcome], Sequence[ModelOutcome]],
+    known: Truth,
+    sessions: tuple[ModelSessions, ModelSessions | None],
+) -> TrialNodes:
+    """Judge the nodes on the values of the first trial whose truth is known, else of the first that both targets ran.
+
+    size: of the model in bytes. ran: outcomes of candidate and baseline. sessions: of both.
+    """
+    candidate, baseline = sessions
+    pairs = enumerate(zip(*ran, strict=False))
+    at = next((at for at, (mine, its) in pairs if mine.is_done and its.is_done), None)
+    if known.inner:
+        at = known.inner_trial
+    if baseline is None or at is None:
+        return TrialNodes(
+            leave_unjudged("there is no baseline" if baseline is None else "no trial runs on both targets")
+        )
+    if size > LARGE_BYTES:
+        return TrialNodes(leave_unjudged("the model is too large"))
+    ask = make_runners(candidate, baseline, model.data_folder, size)
+    options = SearchOptions(level=level, folder=model.data_folder, truth=known.inner)
+    return TrialNodes(judge_nodes(model.graph, tried[at].inputs, *ask, options), at, known.inner)
