@@ -51,14 +51,15 @@ class ValidateOptions:
     """Which models, on what, with which feeds, what is right, and what is written.
 
     models: files, and folders of which all `.onnx` files are taken. targets, baseline: specifications or targets; none
-    for the best of this machine, and the CPU provider. dims: dynamic dimension -> sizes, every combination of which is
-    tried. seeds: of generated feeds. rtol, atol, snr (dB), agreement: in place of the thresholds of epcheck.toml and
-    ours; an output within either of rtol and atol is right. culprit: look for the nodes at fault. strict_nodes: a node
-    that is wrong alone fails a model whose outputs are right. advice: try what would place nodes that are not on the
-    provider. deadline_s: seconds for each step of a session. speed: measure
-    latency, memory and the slowest nodes of both targets. config: where [validate] and the tables of targets are; None
-    for `epcheck.toml` of the working directory, if there is one. html, json: files that are written, of one model file
-    on one target with everything about it. junit, sarif, markdown, annotations: files that are written; the last three
+    for the best of this machine, and the CPU provider. expect: where the outputs are that are expected of the feeds, of
+    one model; `output_*.pb` next to `input_*.pb` are read without it. dims: dynamic dimension -> sizes, every
+    combination of which is tried. seeds: of generated feeds. rtol, atol, snr (dB), agreement: in place of the
+    thresholds of epcheck.toml and ours; an output within either of rtol and atol is right. culprit: look for the nodes
+    at fault. strict_nodes: a node that is wrong alone fails a model whose outputs are right. advice: try what would
+    place nodes that are not on the provider. deadline_s: seconds for each step of a session. speed: measure latency,
+    memory and the slowest nodes of both targets. config: where [validate] and the tables of targets are; None for
+    `epcheck.toml` of the working directory, if there is one. html, json: files that are written, of one model file on
+    one target with everything about it. junit, sarif, markdown, annotations: files that are written; the last three
     name a model by its path from the working directory, as services of CI know it. None writes none.
     """
 
@@ -84,6 +85,14 @@ class ValidateOptions:
         Option(
             "An .npz or a folder of ONNX test data; for several models, a folder with MODEL.npz or MODEL.",
             metavar="FEEDS",
+            panel=SELECT,
+        ),
+    ] = None
+    expect: Annotated[
+        Path | None,
+        Option(
+            "Expected outputs: an .npz, or a folder with output_*.pb. It may have the feeds as well.",
+            metavar="OUTPUTS",
             panel=SELECT,
         ),
     ] = None
@@ -192,7 +201,7 @@ def _make_request(
     options: ValidateOptions, limits: GateLimits, path: Path, feeds: Path | None, evaluators: Evaluators
 ) -> ValidationRequest:
     return ValidationRequest(
-        path, evaluators, Feeding(feeds, options.seeds, options.dims), options.level,
+        path, evaluators, Feeding(feeds, options.seeds, options.dims, expect=options.expect), options.level,
         limits.override(Override(options.rtol, options.atol, options.snr, options.agreement)),
         options.culprit, options.deadline_s, options.speed or limits.latency is not None, options.advice,
     )  # fmt: skip

@@ -26,7 +26,7 @@ from epcheck.models.accuracy.metrics import Metrics, measure, worst
 from epcheck.models.accuracy.thresholds import Threshold, ThresholdSource
 from epcheck.models.graph.feed import Feed
 
-BASELINE, ORACLE = "baseline", "oracle"
+BASELINE, ORACLE, EXPECTED = "baseline", "oracle", "expected"
 
 AS_GOOD = 4.0
 """A candidate may be so many times as far from the truth as the baseline."""
@@ -43,10 +43,12 @@ threshold. Beyond it a baseline that is wrong in the same way would prove a wron
 class Verdict:
     """One output of one trial against one reference.
 
-    against: `baseline` or `oracle`. shape: of the candidate's output. metrics: None where the two cannot be compared.
-    baseline: the metrics of the baseline against the oracle. right: whether the output is within the threshold.
-    undecided: it is not, and the baseline is about as far from the truth, or rounding alone is. why: a sentence, also
-    for an output that is right. sensitivity: what random rounding does to the output; None where it was not needed.
+    against: `baseline`, `oracle` or `expected`: the outputs that the user's files expect. shape: of the candidate's
+    output. metrics: None where the two cannot be compared. baseline: the metrics of the baseline against the oracle.
+    right: whether the output is within the threshold. undecided: it is not, and the baseline is about as far from the
+    truth, or rounding alone is. why: a sentence, also for an output that is right. sensitivity: what random rounding
+    does to the output; None where it was not needed. blames_model: whether an output that is not as expected is what
+    the model says: whoever made the model departs.
     """
 
     output: str
@@ -61,6 +63,7 @@ class Verdict:
     why: str
     undecided: bool = False
     sensitivity: Metrics | None = None
+    blames_model: bool = False
 
     @property
     def wrong(self) -> bool:
@@ -88,7 +91,7 @@ class Verdict:
     def is_far_off(self) -> bool:
         """Whether the output is right by a coarse threshold that the baseline keeps as well, and FAR_OFF times as far
         from the truth as the baseline: the noise of the model has to say whether that is right."""
-        if not (self.right and self.threshold.is_coarse and self.against == ORACLE) or self.threshold.chosen:
+        if not (self.right and self.threshold.is_coarse) or self.against == BASELINE or self.threshold.chosen:
             return False
         if self.metrics is None or self.baseline is None or self.metrics.nonfinite or not self._keeps(self.baseline):
             return False
@@ -137,6 +140,52 @@ def judge(
         if first is not None:
             yield first if first.right or second.wrong else _overrule_verdict(first, second)
         yield second
+
+
+def judge_expected(
+    trial: str,
+    candidate: Mapping[str, Array],
+    expected: Mapping[str, Feed],
+    known: tuple[Mapping[str, Array] | None, Mapping[str, Feed] | None],
+    thresholds: Mapping[str, Threshold],
+    noisy: Sequence[Mapping[str, Feed]] = (),
+) -> Iterator[Verdict]:
+    """The verdict on each output against the one that the user's files expect. Both may have an error, so that AS_GOOD
+    times the threshold is allowed, and after a quantisation noise of CEILING_DB.
+
+    known: outputs of the baseline, and of the oracle: where they depart from what is expected as well, the model is at
+    fault, and not the target. noisy: as of `judge`.
+    """
+    baseline, oracle = known
+    for name, reference in expected.items():
+        if not isinstance(reference, np.ndarray):
+            continue
+        threshold = thresholds.get(_value_of(name, thresholds), Threshold(agreement=1.0))
+        if name not in candidate:
+            yield Verdict(name, trial, EXPECTED, "", (), None, None, threshold, False, "the candidate does not give it")
+            continue
+        got, truth, other = candidate[name], (oracle or {}).get(name), (baseline or {}).get(name)
+        bound = threshold if threshold.chosen else _allow_both(threshold)
+        found = _against(name, trial, EXPECTED, got, reference, None, bound)
+        if isinstance(truth, np.ndarray) and isinstance(other, np.ndarray) and got.shape == truth.shape == other.shape:
+            found = replace(found, baseline=measure(other, truth))
+            if noisy and bound.snr_db is None and found.is_far_off:
+                found = _judge_by_noise(found, got, truth, [values[name] for values in noisy if name in values])
+        says = truth if isinstance(truth, np.ndarray) else other
+        if not found.right and says is not None:
+            alike = says.shape == got.shape and _within(
+                measure(got, says), got.dtype.name, _wider(threshold))[0]  # fmt: skip
+            who = "the oracle" if isinstance(truth, np.ndarray) else "the baseline"
+            words = f"{who} computes the same as the candidate: the model departs from what is expected, not the target"
+            found = replace(found, blames_model=alike, why=f"{found.why}; {words}") if alike else found
+        yield found
+
+
+def _allow_both(threshold: Threshold) -> Threshold:
+    """A threshold for two values that may each have an error; that of a coarse model allows enough."""
+    if threshold.snr_db is not None:
+        return replace(_wider(threshold), snr_db=min(threshold.snr_db, CEILING_DB))
+    return threshold if threshold.is_coarse else _wider(threshold)
 
 
 def _judge_by_noise(verdict: Verdict, got: Array, truth: Array, noisy: Sequence[Feed]) -> Verdict:
@@ -237,11 +286,11 @@ def _against(
 
     if got.shape != reference.shape:
         alike = baseline is not None and against == ORACLE and baseline.shape == got.shape
-        what = f"its shape is {list(got.shape)}; that of the {against} is {list(reference.shape)}"
+        what = f"its shape is {list(got.shape)}; that of the {_NAMES.get(against, against)} is {list(reference.shape)}"
         return verdict(None, UNDECIDED if alike else WRONG, what)
-    widened = against == ORACLE and is_floating(got.dtype) and reference.dtype.kind == "f"
+    widened = against != BASELINE and is_floating(got.dtype) and reference.dtype.kind == "f"
     if got.dtype != reference.dtype and not widened:
-        return verdict(None, WRONG, f"it is {got.dtype}; the {against} has {reference.dtype}")
+        return verdict(None, WRONG, f"it is {got.dtype}; the {_NAMES.get(against, against)} has {reference.dtype}")
     if baseline is not None and got.dtype != baseline.dtype:  # the oracle has no dtype to hold against it
         return verdict(None, WRONG, f"it is {got.dtype}; the baseline has {baseline.dtype}")
     metrics = measure(got, _overflow_truth(reference, got.dtype) if widened else reference)
@@ -253,6 +302,8 @@ def _against(
         return verdict(metrics, RIGHT if right else WRONG, why, other)
     return verdict(metrics, *_beside(metrics, other, got.dtype.name, threshold), other)
 
+
+_NAMES = {EXPECTED: "expected output"}
 
 RIGHT, WRONG, UNDECIDED = "right", "wrong", "undecided"
 

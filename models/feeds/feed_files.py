@@ -12,7 +12,7 @@ import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -46,26 +46,76 @@ class FeedError(EpcheckError, ValueError):
 
 @dataclass(frozen=True)
 class FeedSet:
-    """One set of feeds. name: of the file or the data set."""
+    """One set of feeds. name: of the file or the data set. expected: the outputs that are expected of these inputs, by
+    name, as far as files have them."""
 
     name: str
     inputs: Mapping[str, Feed]
+    expected: Mapping[str, Feed] = field(default_factory=dict)
 
 
-def read(path: Path, model: onnx.ModelProto) -> tuple[FeedSet, ...]:
+def read(path: Path, model: onnx.ModelProto, expect: Path | None = None) -> tuple[FeedSet, ...]:
     """The sets of feeds at a path, checked against the model: one of an .npz or a data set, all of a folder of sets.
 
-    An .npz has an array for each graph input, by name. A data set has `input_0.pb`, ... in the order of the inputs.
-    Raises FeedError, ModelFileError.
+    An .npz has an array for each graph input, by name. A data set has `input_0.pb`, ... in the order of the inputs, and
+    may have `output_0.pb`, ... in the order of the outputs. expect: an .npz or a folder that has the expected outputs,
+    in the same forms; the sets of a folder are those of the same names. Raises FeedError, ModelFileError.
     """
     if path.is_dir():
-        folders = sorted((folder for folder in path.glob("test_data_set_*") if folder.is_dir()), key=_number) or [path]
-        found = [FeedSet(folder.name, _data_set(folder, model)) for folder in folders]
+        found = [FeedSet(folder.name, _data_set(folder, model), _expected_set(folder, model))
+                 for folder in _folders(path)]  # fmt: skip
     else:
-        found = [FeedSet(path.name, _npz(path))]
+        found = [FeedSet(path.name, *_split_outputs(_npz(path), model))]
     for feeds in found:
         check(feeds.inputs, model, str(path if feeds.name == path.name else path / feeds.name))
-    return tuple(found)
+    return tuple(found) if expect is None else tuple(_with_expected(found, expect, model))
+
+
+def has_inputs(path: Path, model: onnx.ModelProto) -> bool:
+    """Whether a path with expected outputs has the inputs as well."""
+    if path.is_dir():
+        return any((folder / "input_0.pb").exists() for folder in _folders(path))
+    return not {name for name, _ in dimensions.tensor_types(model)}.isdisjoint(_npz(path))
+
+
+def _folders(path: Path) -> list[Path]:
+    """The data sets of a folder; itself where it has none."""
+    return sorted((folder for folder in path.glob("test_data_set_*") if folder.is_dir()), key=_number) or [path]
+
+
+def _with_expected(found: list[FeedSet], expect: Path, model: onnx.ModelProto) -> Iterator[FeedSet]:
+    """The sets with the outputs that are expected of them, in place of those beside their inputs."""
+    if expect.is_dir():
+        known = {folder.name: _expected_set(folder, model) for folder in _folders(expect)}
+    else:
+        known = {expect.name: _split_outputs(_npz(expect), model)[1]}
+    if not any(known.values()):
+        listed = ", ".join(f"'{value.name}'" for value in model.graph.output)
+        raise FeedError(
+            f"'{expect}' has no expected output: no output_0.pb, and no array named as an output ({listed})"
+        )
+    alone = next(iter(known.values())) if len(known) == len(found) == 1 else {}
+    for feeds in found:
+        expected = known.get(feeds.name, alone)
+        if not expected:
+            raise FeedError(f"'{expect}' has no outputs that are expected of the feeds '{feeds.name}'; it has those of "
+                            f"{', '.join(known)}")  # fmt: skip
+        yield FeedSet(feeds.name, feeds.inputs, expected)
+
+
+def _split_outputs(arrays: Mapping[str, Feed], model: onnx.ModelProto) -> tuple[dict[str, Feed], dict[str, Feed]]:
+    """The arrays of a file without, and with the names of outputs."""
+    outputs = {value.name for value in model.graph.output} - {value.name for value in model.graph.input}
+    return ({name: value for name, value in arrays.items() if name not in outputs},
+            {name: value for name, value in arrays.items() if name in outputs})  # fmt: skip
+
+
+def _expected_set(folder: Path, model: onnx.ModelProto) -> dict[str, Feed]:
+    """The outputs that a data set has."""
+    files = {value.name: (folder / f"output_{at}.pb", value.type) for at, value in enumerate(model.graph.output)}
+    if (folder / f"output_{len(files)}.pb").exists():
+        raise FeedError(f"'{folder}' has more outputs than the model, which has {len(files)}")
+    return {name: _load(file, kind) for name, (file, kind) in files.items() if file.exists()}
 
 
 def save(folder: Path, model: onnx.ModelProto, inputs: Mapping[str, Feed]) -> None:

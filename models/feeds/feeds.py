@@ -23,7 +23,7 @@ from epcheck.generators.operator import random_source
 from epcheck.models.feeds import audio, constants, roles, shapeless
 from epcheck.models.feeds import dims as dimensions
 from epcheck.models.feeds.dims import DimsError, combinations
-from epcheck.models.feeds.feed_files import FeedError, FeedSet, read, save
+from epcheck.models.feeds.feed_files import FeedError, FeedSet, has_inputs, read, save
 from epcheck.models.feeds.roles import (
     Fixed,
     Known,
@@ -43,7 +43,7 @@ from epcheck.models.graph import skeleton
 from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.skeleton import Shape
 
-__all__ = ["DimsError", "Feed", "FeedError", "FeedSet", "combinations", "generate", "read", "save"]
+__all__ = ["DimsError", "Feed", "FeedError", "FeedSet", "combinations", "generate", "has_inputs", "read", "save"]
 
 MAX_BYTES = 1 << 30
 """Largest size of all feeds together, in bytes."""

@@ -10,6 +10,7 @@ import onnx
 
 from epcheck.models.feeds import dims as dimensions
 from epcheck.models.feeds import feeds
+from epcheck.models.feeds.feed_files import FeedError
 from epcheck.models.graph import feed
 from epcheck.models.graph.feed import Feed
 
@@ -26,20 +27,22 @@ class Feeding:
     """What a model is fed. path: an .npz or a folder of ONNX test data; None to generate feeds: with each of the seeds,
     at every combination of the sizes of `dims`, which maps dynamic dimensions to them; from the second seed on as a
     batch of BATCH, where the model has a dimension for it that `dims` does not name. inputs: one set of feeds in
-    place of all that; is_generated: whether it is made up."""
+    place of all that; is_generated: whether it is made up. expect: where the expected outputs are, as `feeds.read` has
+    it; it may have the feeds as well."""
 
     path: Path | None = None
     seeds: Sequence[int] = SEEDS
     dims: Mapping[str, Sequence[int]] = field(default_factory=dict)
     inputs: Mapping[str, Feed] | None = None
     is_generated: bool = False
+    expect: Path | None = None
 
 
 @dataclass(frozen=True)
 class Trial:
     """One set of feeds. name: of the user's file, or seed and sizes. arguments: of `epcheck reduce`, for these
     feeds. is_generated: whether the feeds are made up. instead: tried where this trial ends with an error: a model may
-    declare a batch that it cannot take.
+    declare a batch that it cannot take. expected: outputs that the user's files expect, by name.
     """
 
     name: str
@@ -47,6 +50,7 @@ class Trial:
     arguments: tuple[str, ...]
     is_generated: bool = False
     instead: Trial | None = None
+    expected: Mapping[str, Feed] = field(default_factory=dict)
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -63,10 +67,16 @@ def trials(model: onnx.ModelProto, feeding: Feeding) -> Iterator[Trial]:
         yield Trial("the feeds", feeding.inputs, (), feeding.is_generated)
         return
     path = feeding.path
+    if path is None and feeding.expect is not None:
+        if not feeds.has_inputs(feeding.expect, model):
+            raise FeedError(
+                f"'{feeding.expect}' has expected outputs alone; give the feeds that they belong to: --feeds"
+            )
+        path = feeding.expect
     if path is not None:
-        for found in feeds.read(path, model):
+        for found in feeds.read(path, model, feeding.expect):
             file = path if found.name == path.name else path / found.name
-            yield Trial(found.name, found.inputs, ("--feeds", str(file)))
+            yield Trial(found.name, found.inputs, ("--feeds", str(file)), expected=found.expected)
         return
     batch = [name for name in dimensions.of_batch(model) if name not in feeding.dims]
     for sizes in feeds.combinations(model, feeding.dims):

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.test_data import model_file
+from epcheck.generators.array import Array
 from epcheck.models.accuracy import thresholds, verdict
 from epcheck.models.accuracy.thresholds import Override, Threshold
 from epcheck.models.accuracy.verdict import Verdict
@@ -162,7 +163,7 @@ class _Validator:
             configuration=self._request.evaluators.configuration, wrong_nodes=nodes.judged.culprits,
             nodes_judged=nodes.judged.words,
         )  # fmt: skip
-        if found.status in (RIGHT, UNJUDGED):
+        if found.status in (RIGHT, UNJUDGED) or found.is_model_at_fault:
             return found
         found = self._explain_failure(found, outcomes, sessions, baseline_sessions, nodes)
         return adviser.on_culprits(found) if self._request.advice else found
@@ -247,8 +248,27 @@ class _Validator:
                     if all(each.right for each in judged):
                         break  # further runs can but extend the thresholds further
                 seconds -= time.monotonic() - started
+            if trial.expected:
+                known_values = baseline, known.values[at]
+                judged += self._compare_expected(trial, candidate.outputs, known_values, seconds)
             found += (each for each in judged if each.right or not self._differs_by_chance(each.output))
         return tuple(found)
+
+    def _compare_expected(
+        self,
+        trial: Trial,
+        outputs: Mapping[str, Array],
+        known: tuple[Mapping[str, Array] | None, Mapping[str, Feed] | None],
+        seconds: float,
+    ) -> list[Verdict]:
+        """The outputs of the candidate beside those that the user's files expect. known: of baseline and oracle."""
+        renamed = {self._model.cast.get(name, name): value for name, value in trial.expected.items()}
+        asked = trial.name, outputs, dict(truth.tensors_by_name(renamed)), known, self._thresholds
+        judged = list(verdict.judge_expected(*asked))
+        if any(each.is_far_off for each in judged):
+            noisy = list(truth.evaluate_with_rounding(self._whole, trial, seconds, once=True))
+            judged = list(verdict.judge_expected(*asked, noisy))
+        return judged
 
     def _find_changed_outputs(self, outcome: ModelOutcome) -> tuple[str, ...]:
         """The outputs that a second run changed, but for those that depend on random numbers."""

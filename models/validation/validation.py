@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from epcheck.models.accuracy.verdict import AS_GOOD, ORACLE, Verdict
+from epcheck.models.accuracy.verdict import AS_GOOD, EXPECTED, ORACLE, Verdict
 from epcheck.models.execution.model_outcome import CREATE, DONE, RUN, STEPS
 from epcheck.models.execution.session import Level
 from epcheck.models.inspection.inspect import Inspection
@@ -188,12 +188,22 @@ class Validation:
             case "fails":
                 too = "; the baseline fails as well: the feeds do not suit it" if self._baseline_fails_alike else ""
                 return f"{name} loads on {where}, but does not run{too}{self._culprit_named}"
+            case "wrong" if self.is_model_at_fault:
+                outputs = ", ".join(dict.fromkeys(verdict.output for verdict in self.verdicts if verdict.wrong))
+                return (f"{name} runs on {where} as the model says, but the model is not what is expected: {outputs}"
+                        f"{self._but_for_nodes}")  # fmt: skip
             case "wrong":
                 return f"{name} runs on {where}, but its outputs are wrong{self._culprit_named}"
             case "unjudged":
                 why, what_to_do = self.obstacle or ("", "")
                 return f"{name}: cannot decide whether it is right on {where}: {why}; {what_to_do}{self._but_for_nodes}"
         return f"{name} {self._runs(where)}{self._but_for_nodes}{self._limits}"
+
+    @property
+    def is_model_at_fault(self) -> bool:
+        """Whether the candidate computes what the model says, and that is not what the user's files expect."""
+        wrong = [verdict for verdict in self.verdicts if verdict.wrong]
+        return self.status == WRONG and bool(wrong) and all(verdict.blames_model for verdict in wrong)
 
     @property
     def nodes_beyond_bounds(self) -> str:
@@ -233,7 +243,7 @@ class Validation:
                 f"; the baseline '{self.baseline}' is more than {AS_GOOD:g} times the allowed distance from the truth: "
                 f"{', '.join(farther[:NAMED_OUTPUTS])}{more}"
             )
-        if self.same_runtime and not any(verdict.against == ORACLE for verdict in self.verdicts):
+        if self.same_runtime and not any(verdict.against in (ORACLE, EXPECTED) for verdict in self.verdicts):
             sentence += f"; it was compared with '{self.baseline}' alone, the same runtime: {self.truth}"
         return sentence
 
