@@ -57,7 +57,7 @@ AGREEMENT = 0.99
 
 QUANTISED = (
     "QuantizeLinear",
-    "DynamicQuantizeLinear",
+    "DynamicQuantize",
     "QLinear",
     "QGemm",
     "QAttention",

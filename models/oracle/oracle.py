@@ -15,7 +15,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -37,6 +37,10 @@ MAX_OPERATIONS = 10_000_000_000
 """Multiplications and additions of the largest model: products take about a second for each 10^9."""
 
 
+_UNKNOWN: Feed = []
+"""Stands for a value that nobody computes: this list itself, not one that is equal to it."""
+
+
 class Disturbance(Protocol):
     """Changes the values of an evaluation on their way. operands: what a node receives, None for what is omitted;
     results: what it made."""
@@ -55,12 +59,14 @@ class Evaluation:
 
     values: wanted name -> value, floating point as float64. judges: operator -> who computed it: `epcheck.generators`
     (the suite's oracles), `onnx.reference`, or `epcheck.models` (constants, control flow). operations: multiplications
-    and additions that it took, estimated.
+    and additions that it took, estimated. skipped: output of a node of the main graph that nobody computes -> why, in a
+    sentence; the values that depend on it are missing unless it has a substitute.
     """
 
     values: Mapping[str, Feed]
     judges: Mapping[str, str]
     operations: int
+    skipped: Mapping[str, str] = field(default_factory=dict)
 
 
 def evaluate(
@@ -70,13 +76,15 @@ def evaluate(
     max_operations: int = MAX_OPERATIONS,
     max_seconds: float = math.inf,
     disturbance: Disturbance | None = None,
+    substitutes: Mapping[str, Feed] | None = None,
 ) -> Evaluation:
     """The values of the outputs, or of any values of the main graph.
 
-    outputs: names; those of the graph's outputs unless given. Local functions are inlined first, so that values inside
-    them cannot be asked for. max_operations: checked against an estimate before anything is computed, and then against
-    what was really done. The weights have to be in the model. disturbance: changes each node's values, so that what
-    comes out is no longer the truth.
+    outputs: names; those of the graph's outputs unless they are named. Local functions are inlined first, so that
+    values inside them cannot be asked for. max_operations: checked against an estimate before anything is computed, and
+    then against what was really done. The weights have to be in the model. disturbance: changes each node's values, so
+    that what comes out is no longer the truth. substitutes: compute the model in parts: a node that nobody computes is
+    skipped, and these values, by name, take the place of its outputs.
     Raises OracleError, OracleTooLargeError among them.
     """
     estimated = _estimate(model, feed.shapes(feeds))
@@ -88,13 +96,14 @@ def evaluate(
     except InliningError as error:
         raise OracleError(str(error)) from None
     opsets = {entry.domain: entry.version for entry in flat.opset_import}
-    work = _Work(opsets, max_operations, until, disturbance)
+    work = _Work(opsets, max_operations, until, disturbance, substitutes)
     wanted = tuple(outputs) or tuple(value.name for value in flat.graph.output)
     inputs = {name: widen_value(value) for name, value in feeds.items()}
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         values = work.run(flat.graph, inputs, {}, wanted)
-    return Evaluation(dict(zip(wanted, values, strict=True)), work.judges, work.operations)
+    found = {name: value for name, value in zip(wanted, values, strict=True) if value is not _UNKNOWN}
+    return Evaluation(found, work.judges, work.operations, work.skipped)
 
 
 def _estimate(model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> float:
@@ -111,9 +120,16 @@ class _Work:
     """One evaluation in progress: operations so far, and the judge of each operator."""
 
     def __init__(
-        self, opsets: Mapping[str, int], max_operations: int, until: float, disturbance: Disturbance | None
+        self,
+        opsets: Mapping[str, int],
+        max_operations: int,
+        until: float,
+        disturbance: Disturbance | None,
+        substitutes: Mapping[str, Feed] | None,
     ) -> None:
         """until: by the monotonic clock, in seconds."""
+        self.skipped: dict[str, str] = {}
+        self._substitutes = substitutes
         self.judges: dict[str, str] = {}
         self.operations = 0
         self._opsets, self._max_operations, self._until = dict(opsets), max_operations, until
@@ -128,7 +144,9 @@ class _Work:
         scope.update(inputs)
         left = Counter(name for node in graph.node for name in _read(node))
         for node in graph.node:
-            values = self._values(node, scope)
+            values = (
+                self._values(node, scope) if outer or self._substitutes is None else self._values_in_parts(node, scope)
+            )
             scope.update((name, value) for name, value in zip(node.output, values, strict=False) if name)
             for name in _read(node):  # free what no later node reads
                 left[name] -= 1
@@ -138,6 +156,22 @@ class _Work:
         if missing is not None:
             raise OracleError(f"the graph '{graph.name}' has no value '{missing}'")
         return tuple(scope[name] for name in wanted)
+
+    def _values_in_parts(self, node: onnx.NodeProto, scope: Mapping[str, Feed]) -> tuple[Feed, ...]:
+        """The outputs of a node of the main graph; of one that nobody computes its substitute, else _UNKNOWN."""
+        assert self._substitutes is not None
+        names = [name for name in node.output if name]
+        if any(scope.get(name) is _UNKNOWN for name in _read(node)):
+            return (_UNKNOWN,) * len(node.output)
+        try:
+            return self._values(node, scope)
+        except OracleTooLargeError:
+            raise
+        except OracleError as error:
+            self.skipped.update(dict.fromkeys(names, str(error)))
+        return tuple(
+            widen_value(self._substitutes[name]) if name in self._substitutes else _UNKNOWN for name in node.output
+        )
 
     def _values(self, node: onnx.NodeProto, scope: Mapping[str, Feed]) -> tuple[Feed, ...]:
         if time.monotonic() > self._until:

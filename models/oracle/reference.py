@@ -24,6 +24,8 @@ def explain_distrust(node: onnx.NodeProto) -> str:
     if node.domain != "ai.onnx.ml":
         return ""
     values = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
+    if node.op_type == "TreeEnsemble":  # whose transform is a number
+        return "onnx's reference does not apply the transform" if values.get("post_transform", 0) else ""
     after = values.get("post_transform", b"NONE").decode()
     if node.op_type == "SVMClassifier":
         return "onnx's reference gives other scores than scikit-learn and ONNX Runtime"

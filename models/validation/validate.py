@@ -28,6 +28,7 @@ from epcheck.models.execution.session import DEADLINE_S, Level, ModelSessions
 from epcheck.models.feeds.trials import Feeding, Trial, trials
 from epcheck.models.graph import values
 from epcheck.models.graph.feed import Feed
+from epcheck.models.graph.subgraph import with_outputs
 from epcheck.models.graph.wiring import wire
 from epcheck.models.inspection import inspect
 from epcheck.models.inspection.inspect import Inspection
@@ -144,7 +145,7 @@ class _Validator:
             facts[baseline.name] = baseline_sessions.facts
             _free_memory(baseline_sessions, inspection)
         with self._phases.time_phase("computing the truth"):
-            known = self._truth(inspection, outcomes)
+            known = self._truth(inspection, outcomes, baseline_sessions)
         with self._phases.time_phase("judging"):
             placed, verdicts = self._placement(outcomes), self._verdicts(outcomes, expected, known)
         with self._phases.time_phase("judging the nodes"):
@@ -197,7 +198,7 @@ class _Validator:
     def _name_timed_trial(self, outcomes: Sequence[ModelOutcome]) -> str:
         return next((trial.name for trial, outcome in zip(self._trials, outcomes, strict=False) if outcome.is_done), "")
 
-    def _truth(self, inspection: Inspection, outcomes: Sequence[ModelOutcome]) -> Truth:
+    def _truth(self, inspection: Inspection, outcomes: Sequence[ModelOutcome], baseline: ModelSessions | None) -> Truth:
         """The truth of the trials that the candidate ran."""
         if not any(outcome.is_done for outcome in outcomes):
             return truth.make_unknown_truth(
@@ -211,7 +212,14 @@ class _Validator:
             except model_file.ModelFileError as error:
                 return truth.make_unknown_truth(len(outcomes), f"no oracle for this model: {error}")
         done = {at: self._trials[at] for at, outcome in enumerate(outcomes) if outcome.is_done}
-        return truth.of_trials(self._whole, done, len(outcomes))
+
+        def ask(trial: Trial, names: Sequence[str]) -> Mapping[str, Feed]:
+            assert baseline is not None
+            model = with_outputs(wire(self._model.graph, trial.inputs), names)
+            outcome = baseline.run(model, trial.inputs, level="disabled", folder=self._model.data_folder)
+            return {name: value for name, value in outcome.outputs.items() if name in names}
+
+        return truth.of_trials(self._whole, done, len(outcomes), ask if baseline else None)
 
     def _placement(self, outcomes: Sequence[ModelOutcome]) -> Placement | None:
         provider = self._request.evaluators.candidate.provider
@@ -230,19 +238,19 @@ class _Validator:
         for at, candidate in enumerate(outcomes):
             if not candidate.is_done:
                 continue
-            trial = self._trials[at]
+            trial, substitutes = self._trials[at], known.substitutes[at] if known.substitutes else {}
             baseline = expected[at].outputs if at < len(expected) and expected[at].is_done else None
             asked = trial.name, candidate.outputs, baseline, known.values[at], self._thresholds
             judged = list(verdict.judge(*asked))
             if any(each.is_far_off for each in judged):
                 started = time.monotonic()
-                noisy = list(truth.evaluate_with_rounding(self._whole, trial, seconds, once=True))
+                noisy = list(truth.evaluate_with_rounding(self._whole, trial, substitutes, seconds, once=True))
                 judged = list(verdict.judge(*asked, noisy=noisy))
                 seconds -= time.monotonic() - started
             elif any(not each.right and each.against == verdict.ORACLE and each.metrics for each in judged):
                 started = time.monotonic()
                 rounded: list[Mapping[str, Feed]] = []
-                for outputs in truth.evaluate_with_rounding(self._whole, trial, seconds):
+                for outputs in truth.evaluate_with_rounding(self._whole, trial, substitutes, seconds):
                     rounded.append(outputs)
                     judged = list(verdict.judge(*asked, rounded))
                     if all(each.right for each in judged):
@@ -250,7 +258,7 @@ class _Validator:
                 seconds -= time.monotonic() - started
             if trial.expected:
                 known_values = baseline, known.values[at]
-                judged += self._compare_expected(trial, candidate.outputs, known_values, seconds)
+                judged += self._compare_expected(trial, candidate.outputs, known_values, substitutes, seconds)
             found += (each for each in judged if each.right or not self._differs_by_chance(each.output))
         return tuple(found)
 
@@ -259,6 +267,7 @@ class _Validator:
         trial: Trial,
         outputs: Mapping[str, Array],
         known: tuple[Mapping[str, Array] | None, Mapping[str, Feed] | None],
+        substitutes: Mapping[str, Feed],
         seconds: float,
     ) -> list[Verdict]:
         """The outputs of the candidate beside those that the user's files expect. known: of baseline and oracle."""
@@ -266,7 +275,7 @@ class _Validator:
         asked = trial.name, outputs, dict(truth.tensors_by_name(renamed)), known, self._thresholds
         judged = list(verdict.judge_expected(*asked))
         if any(each.is_far_off for each in judged):
-            noisy = list(truth.evaluate_with_rounding(self._whole, trial, seconds, once=True))
+            noisy = list(truth.evaluate_with_rounding(self._whole, trial, substitutes, seconds, once=True))
             judged = list(verdict.judge_expected(*asked, noisy))
         return judged
 
