@@ -41,6 +41,7 @@ from epcheck.models.gate.gate import CheckedModel, passes_unjudged
 from epcheck.models.gate.gate import Gate as Gate
 from epcheck.models.gate.limits import GateLimits, find_broken_limits, of_table
 from epcheck.models.validation import document, page
+from epcheck.models.validation.departures import Comparison
 from epcheck.models.validation.validate import ValidationRequest, reduce_arguments, validate_model
 from epcheck.models.validation.validation import Validation as Validation
 from epcheck.reports.ci.annotation import write_annotations
@@ -52,15 +53,16 @@ class ValidateOptions:
 
     models: files, and folders of which all `.onnx` files are taken. targets, baseline: specifications or targets; none
     for the best of this machine, and the CPU provider. expect: where the outputs are that are expected of the feeds, of
-    one model; `output_*.pb` next to `input_*.pb` are read without it. dims: dynamic dimension -> sizes, every
-    combination of which is tried. seeds: of generated feeds. rtol, atol, snr (dB), agreement: in place of the
-    thresholds of epcheck.toml and ours; an output within either of rtol and atol is right. culprit: look for the nodes
-    at fault. strict_nodes: a node that is wrong alone fails a model whose outputs are right. advice: try what would
-    place nodes that are not on the provider. deadline_s: seconds for each step of a session. speed: measure latency,
-    memory and the slowest nodes of both targets. config: where [validate] and the tables of targets are; None for
-    `epcheck.toml` of the working directory, if there is one. html, json: files that are written, of one model file on
-    one target with everything about it. junit, sarif, markdown, annotations: files that are written; the last three
-    name a model by its path from the working directory, as services of CI know it. None writes none.
+    one model; `output_*.pb` next to `input_*.pb` are read without it. reference: the model that it was made from. dims:
+    dynamic dimension -> sizes, every combination of which is tried. seeds: of generated feeds. rtol, atol, snr (dB),
+    agreement: in place of the thresholds of epcheck.toml and ours; an output within either of rtol and atol is right.
+    culprit: look for the nodes at fault. strict_nodes: a node that is wrong alone fails a model whose outputs are
+    right. advice: try what would place nodes that are not on the provider. deadline_s: seconds for each step of a
+    session. speed: measure latency, memory and the slowest nodes of both targets. config: where [validate] and the
+    tables of targets are; None for `epcheck.toml` of the working directory, if there is one. html, json: files that are
+    written, of one model file on one target with everything about it. junit, sarif, markdown, annotations: files that
+    are written; the last three name a model by its path from the working directory, as services of CI know it. None
+    writes none.
     """
 
     models: Annotated[
@@ -94,6 +96,15 @@ class ValidateOptions:
             "Expected outputs: an .npz, or a folder with output_*.pb. It may have the feeds as well.",
             metavar="OUTPUTS",
             panel=SELECT,
+        ),
+    ] = None
+    reference: Annotated[
+        Path | None,
+        Option(
+            "The model that this one was made from: before export, optimisation or quantisation.",
+            metavar="MODEL",
+            folder=False,
+            panel=JUDGE,
         ),
     ] = None
     dims: Dims = field(default_factory=dict)
@@ -204,6 +215,7 @@ def _make_request(
         path, evaluators, Feeding(feeds, options.seeds, options.dims, expect=options.expect), options.level,
         limits.override(Override(options.rtol, options.atol, options.snr, options.agreement)),
         options.culprit, options.deadline_s, options.speed or limits.latency is not None, options.advice,
+        options.reference,
     )  # fmt: skip
 
 
@@ -241,8 +253,15 @@ def _restore_own_facts(validation: Validation, request: ValidationRequest) -> Va
     return replace(
         validation, path=path, inspection=replace(validation.inspection, path=path), target=candidate.name,
         provider=candidate.provider, baseline=baseline.name if baseline else None, level=request.level,
-        configuration=evaluators.configuration, reduce_args=(*own, *trial) if validation.reduce_args else (),
+        configuration=evaluators.configuration, reference=_restore_reference(validation, request),
+        reduce_args=(*own, *trial) if validation.reduce_args else (),
     )  # fmt: skip
+
+
+def _restore_reference(validation: Validation, request: ValidationRequest) -> Comparison | None:
+    if validation.reference is None or request.reference is None:
+        return None
+    return replace(validation.reference, path=request.reference)
 
 
 def _select_feed_arguments(arguments: Sequence[str], feeds: Path | None) -> Iterator[str]:

@@ -23,6 +23,8 @@ def document(validation: Validation) -> dict[str, Any]:
     )
     found = asdict(validation)
     found["path"] = found["inspection"]["path"] = str(validation.path)
+    if validation.reference is not None:
+        found["reference"]["path"] = str(validation.reference.path)
     ratio = validation.speeds.ratio if validation.speeds else None
     stated = {"status": validation.status, "headline": validation.statement, "latency_ratio": ratio}
     return {"schema": SCHEMA, **stated, **found}

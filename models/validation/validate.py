@@ -36,6 +36,7 @@ from epcheck.models.placement import placement
 from epcheck.models.placement.placement import Placement
 from epcheck.models.validation import speed, truth
 from epcheck.models.validation.advising import Adviser
+from epcheck.models.validation.departures import Comparison, compare_with_reference
 from epcheck.models.validation.node_judging import TrialNodes, judge_trial_nodes
 from epcheck.models.validation.runnable import RunnableModel, has_external_data, runnable
 from epcheck.models.validation.speed import Speed, Speeds
@@ -54,7 +55,7 @@ class ValidationRequest:
     model: an ONNX file; its external data lies beside it. level: of graph optimisation. override: of thresholds.
     culprit: whether to look for the node at fault. deadline_s: seconds for each step of a session: its creation, its
     first run, its second. speed: whether to measure how fast both targets are. advice: whether to try what would place
-    nodes that are not on the provider.
+    nodes that are not on the provider. reference: the model that this one was made from; None without one.
     """
 
     model: Path
@@ -66,6 +67,7 @@ class ValidationRequest:
     deadline_s: float = DEADLINE_S
     speed: bool = False
     advice: bool = True
+    reference: Path | None = None
 
 
 def validate_model(request: ValidationRequest, report: Callable[[str], None] = lambda _phase: None) -> Validation:
@@ -162,7 +164,7 @@ class _Validator:
             seconds=self._phases.seconds, random=tuple(sorted(self._chance)),
             speeds=Speeds(self._name_timed_trial(outcomes), fast, baseline_fast) if fast else None,
             configuration=self._request.evaluators.configuration, wrong_nodes=nodes.judged.culprits,
-            nodes_judged=nodes.judged.words,
+            nodes_judged=nodes.judged.words, reference=self._compare_with_reference(),
         )  # fmt: skip
         if found.status in (RIGHT, UNJUDGED) or found.is_model_at_fault:
             return found
@@ -220,6 +222,13 @@ class _Validator:
             return {name: value for name, value in outcome.outputs.items() if name in names}
 
         return truth.of_trials(self._whole, done, len(outcomes), ask if baseline else None)
+
+    def _compare_with_reference(self) -> Comparison | None:
+        """The model beside the one that it was made from, in the first trial; None where none is named."""
+        if self._request.reference is None:
+            return None
+        with self._phases.time_phase("comparing with the reference"):
+            return compare_with_reference(self._whole, self._trials[0], self._request.reference)
 
     def _placement(self, outcomes: Sequence[ModelOutcome]) -> Placement | None:
         provider = self._request.evaluators.candidate.provider

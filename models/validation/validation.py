@@ -11,6 +11,7 @@ from epcheck.models.execution.model_outcome import CREATE, DONE, RUN, STEPS
 from epcheck.models.execution.session import Level
 from epcheck.models.inspection.inspect import Inspection
 from epcheck.models.placement.placement import Placement
+from epcheck.models.validation.departures import Comparison, Departure
 from epcheck.models.validation.names import shorten_words
 from epcheck.models.validation.speed import Speeds
 from epcheck.models.wrong_nodes.culprit import NAMED, Culprit, Kind
@@ -63,6 +64,7 @@ class Validation:
     because they depend on random numbers: they count as not compared. configuration: the notice of the `epcheck.toml`
     that nobody named, empty for none. wrong_nodes: nodes that are beyond their bounds alone, on the values that they
     should receive, whether the outputs are right or not. nodes_judged: a sentence that says how many were judged so.
+    reference: the model beside the one that it was made from; None where none was named.
     """
 
     path: Path
@@ -89,6 +91,7 @@ class Validation:
     configuration: str = ""
     wrong_nodes: tuple[Culprit, ...] = ()
     nodes_judged: str = ""
+    reference: Comparison | None = None
 
     @property
     def culprits(self) -> tuple[Culprit, ...]:
@@ -98,7 +101,8 @@ class Validation:
     @property
     def status(self) -> str:
         """`refused`: the model does not load. `fails`: a run ends with an error, or any step in a crash or a timeout.
-        `wrong`: an output is not right, is not written, or changes in the second run. `unjudged`: nobody can tell, for
+        `wrong`: an output is not right, is not written, or changes in the second run, or a node departs from the
+        reference. `unjudged`: nobody can tell, for
         the reason that `obstacle` gives. `right`: none of these."""
         failed = [step for step in self._candidate_steps if step.during and step not in self.unsuitable]
         if any(step.stage == CREATE for step in failed):
@@ -106,7 +110,7 @@ class Validation:
         if failed:
             return FAILS
         is_steady = not any(step.unwritten or step.repeat_differs for step in self._candidate_steps)
-        if not is_steady or any(verdict.wrong for verdict in self.verdicts):
+        if not is_steady or any(verdict.wrong for verdict in self.verdicts) or self.departures:
             return WRONG
         return UNJUDGED if self.obstacle else RIGHT
 
@@ -189,9 +193,7 @@ class Validation:
                 too = "; the baseline fails as well: the feeds do not suit it" if self._baseline_fails_alike else ""
                 return f"{name} loads on {where}, but does not run{too}{self._culprit_named}"
             case "wrong" if self.is_model_at_fault:
-                outputs = ", ".join(dict.fromkeys(verdict.output for verdict in self.verdicts if verdict.wrong))
-                return (f"{name} runs on {where} as the model says, but the model is not what is expected: {outputs}"
-                        f"{self._but_for_nodes}")  # fmt: skip
+                return f"{name} runs on {where} as the model says, but {self._departs}{self._but_for_nodes}"
             case "wrong":
                 return f"{name} runs on {where}, but its outputs are wrong{self._culprit_named}"
             case "unjudged":
@@ -200,10 +202,31 @@ class Validation:
         return f"{name} {self._runs(where)}{self._but_for_nodes}{self._limits}"
 
     @property
+    def departures(self) -> tuple[Departure, ...]:
+        """Where the model departs from the one that it was made from."""
+        return () if self.reference is None else self.reference.departures
+
+    @property
     def is_model_at_fault(self) -> bool:
-        """Whether the candidate computes what the model says, and that is not what the user's files expect."""
+        """Whether the candidate computes what the model says, and that is not what the user's files expect, or the
+        reference computes."""
         wrong = [verdict for verdict in self.verdicts if verdict.wrong]
-        return self.status == WRONG and bool(wrong) and all(verdict.blames_model for verdict in wrong)
+        is_steady = not any(step.unwritten or step.repeat_differs for step in self._candidate_steps)
+        is_found = bool(wrong) or bool(self.departures)
+        return self.status == WRONG and is_steady and is_found and all(verdict.blames_model for verdict in wrong)
+
+    @property
+    def _departs(self) -> str:
+        """How the model is at fault."""
+        outputs = ", ".join(dict.fromkeys(verdict.output for verdict in self.verdicts if verdict.wrong))
+        unexpected = f"the model is not what is expected: {outputs}" if outputs else ""
+        if not self.departures:
+            return unexpected
+        assert self.reference is not None
+        rest = len(self.departures) - 1
+        more = f" and in {rest} more place{'s' if rest > 1 else ''}" if rest else ""
+        departs = f"departs from '{self.reference.path.name}' first at {self.departures[0].node}{more}"
+        return f"{unexpected}; it {departs}" if unexpected else f"the model {departs}"
 
     @property
     def nodes_beyond_bounds(self) -> str:

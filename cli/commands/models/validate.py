@@ -139,10 +139,14 @@ def show(terminal: Terminal, validation: Validation) -> None:
     say(f"   {validation.truth}")
     if validation.nodes_judged:
         say(f"   {validation.nodes_judged}", "yellow" if validation.wrong_nodes else "")
-    if validation.status in (RIGHT, UNJUDGED) and validation.wrong_nodes:
+    if validation.reference:
+        say(f"   {validation.reference.words}")
+        for departure in validation.departures[:SHOWN]:
+            say(f"   {departure.words}", "red", OF_MANY * 2)
+    if (validation.status in (RIGHT, UNJUDGED) or validation.is_model_at_fault) and validation.wrong_nodes:
         say("4. Which nodes are wrong?", "bold")
         _show_culprits(say, validation)
-    if validation.status not in (RIGHT, UNJUDGED):
+    if validation.status not in (RIGHT, UNJUDGED) and not validation.is_model_at_fault:
         _show_wrong_nodes(say, validation)
         say("5. Reproduce it", "bold")
         terminal.print(f"   {reduce_command(validation)}")
