@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,11 @@ INSTEAD = {
     "bool": ("uint8", "int32"), "int32": ("int64",),
 }  # fmt: skip
 """Dtype -> those that a node may compute in in its place, the best first."""
+
+RENAMED: Mapping[tuple[str, str], tuple[int, Mapping[bytes, bytes]]] = {
+    ("GridSample", "mode"): (20, {b"linear": b"bilinear", b"cubic": b"bicubic"})
+}
+"""(operator, attribute) -> the opset that renamed its values, and value -> what it was called before."""
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 DOMAIN = "epcheck.definition"
@@ -90,7 +95,13 @@ def _versions(alone: LoneNode, claims: Claims | None) -> Iterator[Change]:
     for version in wanted[:MOST_VERSIONS]:
         opset = prediction.last_opset(node.op_type, "", version) or max(version, alone.opset)
         if (changed := _in_opset(alone, opset)) is not None:
-            yield Change(f"export the model with opset {opset}, in which this is {node.op_type}-{version}", changed)
+            renamed = "".join(
+                f" and its {name} is '{names[value].decode()}'"
+                for (op_type, name), (first, names) in RENAMED.items()
+                if op_type == node.op_type and version < first and (value := _text(node, name)) in names
+            )
+            words = f"export the model with opset {opset}, in which this is {node.op_type}-{version}{renamed}"
+            yield Change(words, changed)
 
 
 def _in_opset(alone: LoneNode, opset: int) -> onnx.ModelProto | None:
@@ -100,6 +111,7 @@ def _in_opset(alone: LoneNode, opset: int) -> onnx.ModelProto | None:
     try:
         converted = version_converter.convert_version(alone.model, opset)
         if [n.name for n in converted.graph.node if n.op_type == alone.node.op_type] == [alone.node.name]:
+            _write_as_before(next(n for n in converted.graph.node if n.name == alone.node.name), opset)
             checker.check_model(converted)
             return converted
     except NOT_CONVERTED:  # it has no adapter, or does not know the model
@@ -108,11 +120,24 @@ def _in_opset(alone: LoneNode, opset: int) -> onnx.ModelProto | None:
     for entry in changed.opset_import:
         if entry.domain in ("", "ai.onnx"):
             entry.version = opset
+    _write_as_before(changed.graph.node[alone.at], opset)
     try:
-        checker.check_model(changed)
+        checker.check_model(shape_inference.infer_shapes(changed))  # the outputs of a lone node have no types
     except NOT_CONVERTED:
         return None
     return changed
+
+
+def _text(node: onnx.NodeProto, name: str) -> bytes:
+    return next((bytes(attribute.s) for attribute in node.attribute if attribute.name == name), b"")
+
+
+def _write_as_before(node: onnx.NodeProto, opset: int) -> None:
+    """Write values of attributes that have another name in an older opset as they were called there."""
+    for attribute in node.attribute:
+        first, names = RENAMED.get((node.op_type, attribute.name), (0, {}))
+        if opset < first:
+            attribute.s = names.get(bytes(attribute.s), bytes(attribute.s))
 
 
 def _casts(alone: LoneNode, claims: Claims | None) -> Iterator[Change]:

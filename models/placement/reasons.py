@@ -20,7 +20,8 @@ NOTHING = {
     ),
     prediction.DTYPE: "nothing places it: with no dtype that the provider takes does it give the same values",
     prediction.VERSION: (
-        "nothing places it: in no version of which the provider has a kernel does it give the same values"
+        "none of the versions that were tried places it: the node cannot be written in one of which the provider has a "
+        "kernel, or gives other values there; an exporter may write it with other operators"
     ),
     prediction.DECLINED: ("nothing places it: the provider declines every way to write it that gives the same values"),
 }

@@ -109,20 +109,7 @@ def show(terminal: Terminal, validation: Validation) -> None:
             say(f"      → {finding.suggestion}")
     size = f"{byte_size(validation.inspection.bytes)}, {validation.inspection.nodes} nodes"
     say(f"   {size}, opsets {', '.join(f'{d} {v}' for d, v in validation.inspection.opsets)}")
-    if (placed := validation.placement) is not None:
-        say("2. Where does it run, and why?", "bold")
-        say(f"   {placed.count(placed.provider)} nodes on {placed.provider}, {len(placed.elsewhere)} elsewhere; "
-            f"{percent(placed.share)} of the arithmetic; {_several(placed.partitions, 'partition')}, "
-            f"{len(placed.copies)} {'copy' if len(placed.copies) == 1 else 'copies'} "
-            f"of {'' if placed.is_exact else 'at least '}{byte_size(placed.copied_bytes)} in each run"
-            f"{_copying(validation)}")  # fmt: skip
-        if placed.best_opset:
-            say(f"   with opset {placed.best_opset[0]} there are kernels for {placed.best_opset[1]} nodes")
-        for group in page.group_by_reason(placed)[:SHOWN]:
-            named = ", ".join(group.names[:3]) + (" …" if len(group.names) > 3 else "")
-            say(f"   {group.what} on {group.provider}: {group.reason} ({named})")
-            if group.what_to_do:
-                say(f"      → {group.what_to_do}")
+    _show_placement(say, validation)
     say("3. Is it right?", "bold")
     for trials, step in failures(validation.steps):
         why = unsuitable(validation, step)
@@ -139,10 +126,7 @@ def show(terminal: Terminal, validation: Validation) -> None:
     say(f"   {validation.truth}")
     if validation.nodes_judged:
         say(f"   {validation.nodes_judged}", "yellow" if validation.wrong_nodes else "")
-    if validation.reference:
-        say(f"   {validation.reference.words}")
-        for departure in validation.departures[:SHOWN]:
-            say(f"   {departure.words}", "red", OF_MANY * 2)
+    _show_departures(say, validation)
     if (validation.status in (RIGHT, UNJUDGED) or validation.is_model_at_fault) and validation.wrong_nodes:
         say("4. Which nodes are wrong?", "bold")
         _show_culprits(say, validation)
@@ -157,6 +141,29 @@ def show(terminal: Terminal, validation: Validation) -> None:
             where = f"{node.name} ({node.operator}, {node.provider})"
             say(f"   {milliseconds(node.seconds)} ms, {percent(node.share)}: {where}")
     show_headline(terminal, validation)
+
+
+def _show_placement(say: Callable[..., None], validation: Validation) -> None:
+    """Where the nodes run, and why."""
+    placed = validation.placement
+    if placed is None:
+        return
+    say("2. Where does it run, and why?", "bold")
+    say(f"   {placed.count(placed.provider)} nodes on {placed.provider}, {len(placed.elsewhere)} elsewhere; "
+        f"{percent(placed.share)} of the arithmetic; {_several(placed.partitions, 'partition')}, "
+        f"{len(placed.copies)} {'copy' if len(placed.copies) == 1 else 'copies'} "
+        f"of {'' if placed.is_exact else 'at least '}{byte_size(placed.copied_bytes)} in each run"
+        f"{_copying(validation)}")  # fmt: skip
+    if placed.best_opset:
+        opset, nodes = placed.best_opset
+        say(
+            f"   with opset {opset} there are kernels for the versions of {_several(nodes, 'node')}, if they can be written so"
+        )
+    for group in page.group_by_reason(placed)[:SHOWN]:
+        named = ", ".join(group.names[:3]) + (" …" if len(group.names) > 3 else "")
+        say(f"   {group.what} on {group.provider}: {group.reason} ({named})")
+        if group.what_to_do:
+            say(f"      → {group.what_to_do}")
 
 
 def show_headline(terminal: Terminal, validation: Validation) -> None:
@@ -177,6 +184,14 @@ def _show_verdicts(say: Callable[..., None], validation: Validation) -> None:
         say(f"   {found.output}, {found.trial}, against {found.against}: right, but: {found.why}")
     if len(beyond) > EXTENDED:
         say(f"   and {len(beyond) - EXTENDED} more that are right beyond their thresholds: see the page")
+
+
+def _show_departures(say: Callable[..., None], validation: Validation) -> None:
+    """The model next to the one that it was made from."""
+    if validation.reference is not None:
+        say(f"   {validation.reference.words}")
+    for departure in validation.departures[:SHOWN]:
+        say(f"   {departure.words}", "red", 2 * OF_MANY)
 
 
 def _show_wrong_nodes(say: Callable[..., None], validation: Validation) -> None:

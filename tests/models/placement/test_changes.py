@@ -80,6 +80,28 @@ CASES: dict[str, tuple[LoneNode, str]] = {
         lone("MaxPool", shape=(1, 1, 4, 4), kernel_shape=[2, 2], storage_order=1),
         "set storage_order to 0: it orders the output Indices alone, which nothing reads",
     ),
+    "a value that an older version calls otherwise": (
+        lone(
+            "GridSample",
+            shape=(1, 2, 4, 4),
+            opset=20,
+            inputs="x grid",
+            mode="cubic",
+            padding_mode="border",
+            constants={"grid": np.linspace(-1.1, 0.9, 18, dtype=np.float32).reshape(1, 3, 3, 2)},
+        ),
+        "export the model with opset 19, in which this is GridSample-16 and its mode is 'bicubic'",
+    ),
+    "a default that an older version calls otherwise": (
+        lone(
+            "GridSample",
+            shape=(1, 2, 4, 4),
+            opset=20,
+            inputs="x grid",
+            constants={"grid": np.linspace(-1.1, 0.9, 18, dtype=np.float32).reshape(1, 3, 3, 2)},
+        ),
+        "export the model with opset 19, in which this is GridSample-16",
+    ),
     "negative pads": (
         lone("Pad", opset=10, pads=[-1, 2, 0, -1]),
         "write the negative pads as a Slice before it",
