@@ -4,14 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from epcheck.models.accuracy import closeness
+from epcheck.models.accuracy.deviation import allow_deviation, measure_deviation
 from epcheck.models.execution.model_outcome import DONE
 from epcheck.models.execution.runner import LEVELS
 from epcheck.models.execution.session import Level
+from epcheck.models.graph import values
+from epcheck.models.graph.feed import shapes
 from epcheck.models.graph.subgraph import SubgraphError
+from epcheck.models.graph.values import bodies
+from epcheck.models.oracle import oracle
+from epcheck.models.oracle.node import OracleError
+from epcheck.models.oracle.rounding import UNITS, RandomRounding
 from epcheck.models.wrong_nodes.culprit import ENDS, Culprit, Kind
 from epcheck.models.wrong_nodes.delta_debugging import minimize
+from epcheck.models.wrong_nodes.isolated_nodes import find_isolated_nodes
+from epcheck.models.wrong_nodes.node_check import kind_of_difference
 from epcheck.models.wrong_nodes.search import Search
+
+RUNS = 2
+"""Evaluations with random rounding, of which the largest error counts."""
+
+ORACLE_S = 20.0
+"""Seconds that each evaluation may take."""
 
 
 def find_fusion(search: Search, nodes: Sequence[int], why: str, stage: str = DONE) -> Culprit:
@@ -31,14 +48,17 @@ def find_fusion(search: Search, nodes: Sequence[int], why: str, stage: str = DON
         words = f"the error comes up at {search.named(nodes)}, but {why}, and no part of the model around them shows it"
         return search.culprit(Kind.UNEXPLAINED, nodes, words)
     smallest = minimize(window, fails)
+    if stage == DONE and not is_beyond_rounding(search, smallest):
+        words = (
+            f"the error comes up at {search.named(smallest)}, but {why}: together they are as near to the truth as "
+            "their roundings are"
+        )
+        return search.culprit(Kind.ACCUMULATED, smallest[-1:], words)
     tried = LEVELS[: LEVELS.index(search.options.level) + 1]
     levels = {level: _behaviour(search, smallest, level, stage) for level in tried}
     right = [level for level, behaviour in levels.items() if behaviour == "right"]
     received = search.part(smallest, search.expected)[1]
     together = search.named(smallest)
-    if not right and len(smallest) == 1 and stage == DONE:
-        words = f"the error comes up at {together}, but {why}: it is within its bound, and the nodes before it err"
-        return search.culprit(Kind.ACCUMULATED, smallest, words, levels=levels, received=received)
     if not right:
         behaviour = levels[search.options.level]
         words = f"{together}: together {ENDS.get(behaviour, behaviour)} at every optimisation level, and {why}"
@@ -47,6 +67,38 @@ def find_fusion(search: Search, nodes: Sequence[int], why: str, stage: str = DON
     behaviour = ENDS.get(levels[first], levels[first])
     words = f"{together}: right at level '{right[-1]}', {behaviour} at level '{first}', which fuses them"
     return search.culprit(Kind.FUSION, smallest, words, difference=levels[first], levels=levels, received=received)
+
+
+def is_beyond_rounding(search: Search, nodes: Sequence[int]) -> bool:
+    """Whether nodes together are farther from the truth of what they should receive than MULTIPLE times the baseline,
+    or the oracle with random rounding. So they are where no oracle computes them. A single node is judged alone."""
+    if len(nodes) == 1 and not any(bodies(search.wiring.model.graph.node[nodes[0]])):
+        return any(found.node == nodes[0] for found in find_isolated_nodes(search))
+    part, feeds = search.part(nodes, search.expected)
+    got, right = search.candidate(part, feeds), search.baseline(part, feeds)
+    types = values.of_graph(values.infer_types(part, shapes(feeds)).graph)
+    try:
+        true = oracle.evaluate(part, feeds, max_seconds=ORACLE_S).values
+        runs = [oracle.evaluate(part, feeds, max_seconds=ORACLE_S, disturbance=RandomRounding(types, seed)).values
+                for seed in range(RUNS)]  # fmt: skip
+    except OracleError:
+        return True
+    if DONE not in (got.stage, right.stage):
+        return True
+    for name, exact in true.items():
+        mine, its = got.outputs.get(name), right.outputs.get(name)
+        if not isinstance(mine, np.ndarray) or not isinstance(its, np.ndarray) or not isinstance(exact, np.ndarray):
+            return True
+        if mine.dtype.name not in UNITS or mine.shape != exact.shape or its.shape != exact.shape:
+            if kind_of_difference(its, mine) != "right":
+                return True
+            continue
+        honest = [its, *(np.asarray(run[name]).astype(mine.dtype) for run in runs)]
+        bounds = [allow_deviation(value, exact, mine.dtype) for value in honest]
+        found = measure_deviation(mine, exact)
+        if all(found.exceeds(bound) for bound in bounds):
+            return True
+    return False
 
 
 def _failing_window(

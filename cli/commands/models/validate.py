@@ -156,9 +156,8 @@ def _show_placement(say: Callable[..., None], validation: Validation) -> None:
         f"{_copying(validation)}")  # fmt: skip
     if placed.best_opset:
         opset, nodes = placed.best_opset
-        say(
-            f"   with opset {opset} there are kernels for the versions of {_several(nodes, 'node')}, if they can be written so"
-        )
+        versions = f"there are kernels for the versions of {_several(nodes, 'node')}, if they can be written so"
+        say(f"   with opset {opset} {versions}")
     for group in page.group_by_reason(placed)[:SHOWN]:
         named = ", ".join(group.names[:3]) + (" …" if len(group.names) > 3 else "")
         say(f"   {group.what} on {group.provider}: {group.reason} ({named})")

@@ -17,8 +17,10 @@ from epcheck.models.feeds.trials import Trial
 from epcheck.models.validation import truth
 from epcheck.models.wrong_nodes.all_wrong_nodes import all_wrong_nodes
 from epcheck.models.wrong_nodes.culprit import Kind
+from epcheck.models.wrong_nodes.fusion import is_beyond_rounding
 from epcheck.models.wrong_nodes.judged_nodes import JudgedNodes, judge_nodes
 from epcheck.models.wrong_nodes.options import SearchOptions
+from epcheck.models.wrong_nodes.search import Search
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -154,6 +156,31 @@ def test_nodes_within_their_bounds_are_not_named_where_the_outputs_are_wrong() -
     found = all_wrong_nodes(proto, feeds, candidate, Cpu())
     assert [culprit.kind for culprit in found.culprits] == [Kind.ACCUMULATED]
     assert "together" not in found.culprits[0].words
+
+
+def test_neighbours_that_amplify_a_rounding_are_not_wrong_together() -> None:
+    """A Softmax of large scores turns the last digit of its input into another distribution, as any rounding does."""
+    rng = np.random.default_rng(6)
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["g"], name="n0"),
+             helper.make_node("Mul", ["g", "k"], ["h"], name="n1"),
+             helper.make_node("Softmax", ["h"], ["y"], name="n2")]  # fmt: skip
+    weights = {"w": rng.standard_normal((64, 8)).astype(np.float16), "k": np.float16(3000)}
+    kinds = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT16, dims) for name, dims in (("x", [4, 64]), ("y", [4, 8]))
+    ]
+    proto = model(nodes, kinds[:1], [], weights)
+    proto.graph.output.append(kinds[1])
+    feeds = {"x": (rng.standard_normal((4, 64)) / 1000).astype(np.float16)}
+
+    def up(_node: onnx.NodeProto, value: Array) -> Array:
+        return np.nextafter(value, np.float16(np.inf))
+
+    search = Search(proto, feeds, Wrong(wrong={"n0": up, "n1": up}), Cpu(), SearchOptions())
+    search.expect(search.possible_outputs())
+    assert not is_beyond_rounding(search, (0, 1, 2))
+    far = Search(proto, feeds, Wrong(wrong={"n1": gain(-1)}), Cpu(), SearchOptions())
+    far.expect(far.possible_outputs())
+    assert is_beyond_rounding(far, (0, 1, 2))
 
 
 def test_weights_of_a_part_are_those_of_the_model() -> None:
