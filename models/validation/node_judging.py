@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from epcheck.models.execution.model_outcome import ModelOutcome
+import numpy as np
+import onnx
+
+from epcheck.models.execution.model_outcome import DONE, RUN, ModelOutcome
 from epcheck.models.execution.model_source import LARGE_BYTES
-from epcheck.models.execution.runner import make_runners
+from epcheck.models.execution.runner import Runner, RunResult, make_runner, make_runners
 from epcheck.models.execution.session import Level, ModelSessions
 from epcheck.models.feeds.trials import Trial
 from epcheck.models.graph.feed import Feed
+from epcheck.models.oracle import oracle
+from epcheck.models.oracle.node import OracleError
 from epcheck.models.validation.runnable import RunnableModel
-from epcheck.models.validation.truth import Truth
+from epcheck.models.validation.truth import ORACLE_S, Truth
 from epcheck.models.wrong_nodes.judged_nodes import JudgedNodes, judge_nodes, leave_unjudged
 from epcheck.models.wrong_nodes.node_check import IsolatedNode
 from epcheck.models.wrong_nodes.options import SearchOptions
+from epcheck.models.wrong_nodes.search import GatheredOutcome
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,7 @@ def judge_trial_nodes(
     sessions: tuple[ModelSessions, ModelSessions | None],
 ) -> TrialNodes:
     """Judge the nodes on the values of the first trial whose truth is known, else of the first that both targets ran.
+    Without a baseline the oracle's values, rounded once, take the place of its own.
 
     size: of the model in bytes. ran: outcomes of candidate and baseline. sessions: of both.
     """
@@ -52,12 +59,32 @@ def judge_trial_nodes(
     at = next((at for at, (mine, its) in pairs if mine.is_done and its.is_done), None)
     if known.inner:
         at = known.inner_trial
-    if baseline is None or at is None:
-        return TrialNodes(
-            leave_unjudged("there is no baseline" if baseline is None else "no trial runs on both targets")
-        )
+    if at is None:
+        return TrialNodes(leave_unjudged("no trial has values to judge them by"))
     if size > LARGE_BYTES:
         return TrialNodes(leave_unjudged("the model is too large"))
-    ask = make_runners(candidate, baseline, model.data_folder, size)
+    if baseline is None:
+        ask = make_runner(candidate, model.data_folder), _ask_oracle(known.inner)
+    else:
+        ask = make_runners(candidate, baseline, model.data_folder, size)
     options = SearchOptions(level=level, folder=model.data_folder, truth=known.inner)
     return TrialNodes(judge_nodes(model.graph, tried[at].inputs, *ask, options), at, known.inner)
+
+
+def _ask_oracle(known: Mapping[str, Feed]) -> Runner:
+    """The oracle as a target: its values, rounded to the types of those that are known by the same names."""
+
+    def ask(model: onnx.ModelProto, feeds: Mapping[str, Feed], *, level: Level = "all") -> RunResult:  # noqa: ARG001
+        try:
+            found = oracle.evaluate(model, feeds, max_seconds=ORACLE_S, substitutes={}).values
+        except OracleError as error:
+            return GatheredOutcome(RUN, str(error), {}, ())
+        with np.errstate(over="ignore"):
+            outputs = {
+                name: value.astype(like.dtype)
+                for name, value in found.items()
+                if isinstance(value, np.ndarray) and isinstance(like := known.get(name), np.ndarray)
+            }
+        return GatheredOutcome(DONE, "", outputs, ())
+
+    return ask

@@ -51,12 +51,14 @@ def test_without_a_baseline_the_oracle_judges_alone(tmp_path: Path) -> None:
     assert [(verdict.trial, verdict.against) for verdict in found.verdicts] == [
         ("seed 0", ORACLE), ("seed 1, batch=2", ORACLE),
     ]  # fmt: skip
+    assert found.nodes_judged == "all 1 nodes were judged alone, on the oracle's values: none beyond the bound"
 
 
 def test_a_wrong_model_without_a_baseline_is_wrong(tmp_path: Path) -> None:
     relu = "g (float[1, 4] x) => (float[1, 4] y) { n = Neg(x) y = Relu(n) }"
     found = checked(saved(tmp_path, relu), backend("relu_is_leaky"), "none")
     assert (found.status, found.culprit) == (WRONG, None)
+    assert [culprit.nodes[0].op_type for culprit in found.wrong_nodes] == ["Relu"]
 
 
 def test_where_neither_baseline_nor_oracle_answers_nobody_can_tell(tmp_path: Path) -> None:
