@@ -38,24 +38,26 @@ class Runner(Protocol):
     def __call__(self, model: onnx.ModelProto, feeds: Mapping[str, Feed], *, level: Level = "all") -> RunResult: ...
 
 
-def make_runner(sessions: ModelSessions, folder: Path | None = None, instead_of: ModelSessions | None = None) -> Runner:
+def make_runner(
+    sessions: ModelSessions, folder: Path | None = None, instead_of: ModelSessions | None = None, once: bool = False
+) -> Runner:
     """Ask a target. folder: where the model's external data is, if it has any. instead_of: sessions whose worker is
-    ended before, where there is memory for one of the two only."""
+    ended before, where there is memory for one of the two only. once: whether a model is run once, not twice."""
 
     def ask(model: onnx.ModelProto, feeds: Mapping[str, Feed], *, level: Level = "all") -> RunResult:
         if instead_of is not None:
             instead_of.end_worker()
-        return sessions.run(model, feeds, level=level, folder=folder)
+        return sessions.run(model, feeds, level=level, folder=folder, once=once)
 
     return ask
 
 
 def make_runners(
-    candidate: ModelSessions, baseline: ModelSessions, folder: Path | None, size: int
+    candidate: ModelSessions, baseline: ModelSessions, folder: Path | None, size: int, once: bool = False
 ) -> tuple[Runner, Runner]:
-    """Ask both about a model of `size` bytes: a large one is never in two sessions at once."""
+    """Ask both about a model of `size` bytes: a large one is never in two sessions at once. once: as above."""
     apart = size > LARGE_BYTES
     return (
-        make_runner(candidate, folder, instead_of=baseline if apart else None),
-        make_runner(baseline, folder, instead_of=candidate if apart else None),
+        make_runner(candidate, folder, instead_of=baseline if apart else None, once=once),
+        make_runner(baseline, folder, instead_of=candidate if apart else None, once=once),
     )

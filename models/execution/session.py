@@ -42,12 +42,13 @@ EXTERNAL_FOLDER = "session.model_external_initializers_file_folder_path"
 
 class Wanted(NamedTuple):
     """How a model is run. outputs: the wanted ones, in any order. strict: no node may fall back to the CPU. seconds:
-    for which its runs are timed; None for no timing."""
+    for which its runs are timed; None for no timing. once: leave the second run out."""
 
     outputs: Sequence[str]
     level: Level
     strict: bool
     seconds: float | None
+    once: bool
 
 
 class ModelSessions:
@@ -110,8 +111,9 @@ class ModelSessions:
         strict: bool = False,
         folder: Path | None = None,
         seconds: float | None = None,
+        once: bool = False,
     ) -> ModelOutcome:
-        """Create a session of the model, or use the last one if it is the same, and run it twice.
+        """Create a session of the model, or use the last one if it is the same, and run it twice, or once.
 
         A path is opened by the runtime itself, which maps external data; that must be inside the model's folder.
         folder: where a ModelProto has its external data. outputs: the wanted ones, by default all of the model.
@@ -127,7 +129,8 @@ class ModelSessions:
         self._client.memory_bytes = self.target.memory_bytes + MEMORY * source.size
         is_new = wait_until_ready(self._client)
         kept, self._kept = not is_new and self._kept == session and seconds is None, None
-        frame = self._encode(source, feeds, Wanted(list(outputs or source.outputs), level, strict, seconds), kept)
+        wanted = Wanted(list(outputs or source.outputs), level, strict, seconds, once)
+        frame = self._encode(source, feeds, wanted, kept)
         asked = set(outputs or source.outputs)
         outcome = self._outcome(request(self._client, source.key(), frame), asked)
         self.created += not kept
@@ -173,6 +176,7 @@ class ModelSessions:
             "level": wanted.level,
             "threads": self._threads,
             "seconds": wanted.seconds,
+            "once": wanted.once,
             "less_memory": source.size > model_source.LARGE_BYTES,
             "path": self.target.name_of(source.path) if source.path else None,
             "kept": kept,

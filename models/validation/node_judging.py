@@ -20,8 +20,11 @@ from epcheck.models.validation.runnable import RunnableModel
 from epcheck.models.validation.truth import ORACLE_S, Truth
 from epcheck.models.wrong_nodes.judged_nodes import JudgedNodes, judge_nodes, leave_unjudged
 from epcheck.models.wrong_nodes.node_check import IsolatedNode
-from epcheck.models.wrong_nodes.options import SearchOptions
+from epcheck.models.wrong_nodes.options import Limits, SearchOptions
 from epcheck.models.wrong_nodes.search import GatheredOutcome
+
+SESSIONS, SECONDS = 60, 60.0
+"""Sessions of both targets together, and seconds, after which no further one is begun."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +67,11 @@ def judge_trial_nodes(
     if size > LARGE_BYTES:
         return TrialNodes(leave_unjudged("the model is too large"))
     if baseline is None:
-        ask = make_runner(candidate, model.data_folder), _ask_oracle(known.inner)
+        ask = make_runner(candidate, model.data_folder, once=True), _ask_oracle(known.inner)
     else:
-        ask = make_runners(candidate, baseline, model.data_folder, size)
-    options = SearchOptions(level=level, folder=model.data_folder, truth=known.inner)
+        ask = make_runners(candidate, baseline, model.data_folder, size, once=True)
+    limits = Limits(SESSIONS, SECONDS)
+    options = SearchOptions(level=level, limits=limits, folder=model.data_folder, truth=known.inner)
     return TrialNodes(judge_nodes(model.graph, tried[at].inputs, *ask, options), at, known.inner)
 
 

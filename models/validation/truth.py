@@ -13,7 +13,7 @@ from epcheck.generators.array import Array
 from epcheck.models.feeds.trials import Trial
 from epcheck.models.graph import values
 from epcheck.models.graph.feed import Feed
-from epcheck.models.graph.wiring import wire
+from epcheck.models.graph.wiring import Wiring, wire
 from epcheck.models.oracle import oracle
 from epcheck.models.oracle.node import OracleError
 from epcheck.models.oracle.rounding import UNITS, RandomRounding
@@ -129,14 +129,25 @@ def _evaluate_in_parts(
         model, trial.inputs, wanted, max_seconds=until - time.monotonic(), substitutes=substitutes
     )
     if ask is not None and evaluation.skipped:
-        wiring = wire(model, trial.inputs)
-        names = [name for name in evaluation.skipped
-                 if wiring.can_be_output(name) and not is_random(wiring, wiring.producer[name])]  # fmt: skip
+        names = _unknown_values(wire(model, trial.inputs), evaluation.skipped.keys())
         substitutes = ask(trial, names) if names else {}
         if substitutes:
             left = until - time.monotonic()
             evaluation = oracle.evaluate(model, trial.inputs, wanted, max_seconds=left, substitutes=substitutes)
     return evaluation, substitutes
+
+
+def _unknown_values(wiring: Wiring, skipped: Set[str]) -> list[str]:
+    """The values that a session can give of nodes that were skipped, and of those behind them, of which more may be
+    skipped; but for random numbers, of which no two runs have the same."""
+    unknown, random = set(skipped), set[str]()
+    for node in range(wiring.nodes):
+        outputs = wiring.list_outputs(node)
+        if not unknown.isdisjoint((*wiring.reads[node], *outputs)):
+            unknown.update(outputs)
+        if is_random(wiring, node) or not random.isdisjoint(wiring.reads[node]):
+            random.update(outputs)
+    return [name for name in wiring.producer if name in unknown - random and wiring.can_be_output(name)]
 
 
 def _inner_values(model: onnx.ModelProto, trial: Trial) -> tuple[str, ...]:

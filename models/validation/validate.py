@@ -218,7 +218,7 @@ class _Validator:
         def ask(trial: Trial, names: Sequence[str]) -> Mapping[str, Feed]:
             assert baseline is not None
             model = with_outputs(wire(self._model.graph, trial.inputs), names)
-            outcome = baseline.run(model, trial.inputs, level="disabled", folder=self._model.data_folder)
+            outcome = baseline.run(model, trial.inputs, level="disabled", folder=self._model.data_folder, once=True)
             return {name: value for name, value in outcome.outputs.items() if name in names}
 
         return truth.of_trials(self._whole, done, len(outcomes), ask if baseline else None)

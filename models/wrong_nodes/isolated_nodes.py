@@ -17,7 +17,7 @@ from epcheck.models.graph.subgraph import disconnect_nodes
 from epcheck.models.graph.values import bodies
 from epcheck.models.wrong_nodes.culprit import Culprit, Kind
 from epcheck.models.wrong_nodes.node_check import IsolatedNode, check_node, is_like, is_random
-from epcheck.models.wrong_nodes.search import Search
+from epcheck.models.wrong_nodes.search import LimitsReached, Search
 
 CHECKS_S = 60.0
 """Seconds that the checks of the nodes of one model may take, where a target is not like the baseline."""
@@ -25,19 +25,24 @@ CHECKS_S = 60.0
 
 class IsolatedNodes:
     """The nodes of a model, each judged on the values that it should receive. wrong: in the order of the graph. judged:
-    indices of the nodes that were judged."""
+    indices of the nodes that were judged. is_cut: whether a limit of sessions or time left others out."""
 
     def __init__(self, search: Search) -> None:
-        """Run and judge the nodes. Raises LimitsReached, and SessionFailed where the baseline returns no values."""
+        """Run and judge the nodes. Raises SessionFailed where the baseline returns no values, and LimitsReached before
+        there are any."""
         self.wrong: list[IsolatedNode] = []
+        self.is_cut = False
         self.judged: set[int] = set()
         self._search, self._until = search, time.monotonic() + CHECKS_S
         self._values: Mapping[str, Feed] = search.options.truth
         if not self._values:
             search.expect(search.possible_outputs())
             self._values = search.expected
-        for nodes in self._groups(self._nodes_to_check()):
-            self._judge(nodes)
+        try:
+            for nodes in self._groups(self._nodes_to_check()):
+                self._judge(nodes)
+        except LimitsReached:  # what is judged until then counts
+            self.is_cut = True
         self.wrong.sort(key=lambda found: found.node)
 
     def _nodes_to_check(self) -> Iterator[int]:
@@ -103,8 +108,12 @@ class IsolatedNodes:
 def find_isolated_nodes(search: Search) -> Sequence[IsolatedNode]:
     """Every node that is wrong on the values that it should receive, in the order of the graph; those of the options
     where they are known. Raises LimitsReached, and SessionFailed where the baseline returns no values."""
-    known = search.options.wrong_alone
-    return IsolatedNodes(search).wrong if known is None else known
+    if search.options.wrong_alone is not None:
+        return search.options.wrong_alone
+    found = IsolatedNodes(search)
+    if found.is_cut:
+        raise LimitsReached
+    return found.wrong
 
 
 def check_isolated_nodes(search: Search) -> Culprit | None:

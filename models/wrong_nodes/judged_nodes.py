@@ -44,6 +44,8 @@ def judge_nodes(
     count = f"all {len(nodes)} nodes were" if len(found.judged) == len(nodes) else (
         f"{len(found.judged)} of {len(nodes)} nodes were")  # fmt: skip
     words = f"{count} judged alone, on {whose} values: {len(found.wrong) or 'none'} beyond the bound"
+    if found.is_cut:
+        words += "; the limit of sessions or time is reached"
     return JudgedNodes(tuple(found.wrong), tuple(as_culprit(search, wrong) for wrong in found.wrong), words)
 
 

@@ -17,7 +17,8 @@ Requests                                            Answers
  then the feeds}
 {"op": "model", "id", "providers", "config",        {"op": "at", "id", "stage"} as each step begins,
  "device", "level", "threads", "path", "kept",       then {"op": "done", ...} as for run
- "less_memory": bool, "outputs": [name],
+ "less_memory": bool, "once": bool,
+ "outputs": [name],
  "all_outputs": [name], "sequences", "texts",
  "absent", "tensors"}
 {"op": "registry", "id", "provider": str,           {"op": "done", "id", "stage", "error", "message",
@@ -34,7 +35,8 @@ assignment also has the kernels of other providers that the profile of the first
 those that run in graphs which are attributes.
 Each session runs twice: the outputs of the first run are the answer; the second writes into buffers that hold a loud
 pattern. An output that keeps the pattern is listed in `unwritten`; any other difference in `repeat_differs`. A callable
-has no sessions: `run` calls it once, and twice where `repeat` is true; `model` always twice.
+has no sessions: `run` calls it once, and twice where `repeat` is true. `model` runs twice, and once where `once` is
+true.
 
 `run` also has `level`, as below, and `way`, where the session is run in another way, and once: "bound" binds inputs and
 outputs in the memory of the provider's device; "context" compiles the model to an EPContext model and loads that, as

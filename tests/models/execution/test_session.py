@@ -185,6 +185,7 @@ def test_what_ends_a_worker_is_named_with_the_step_and_the_next_one_goes_on(
 def test_a_second_run_that_differs_is_named() -> None:
     with backend("never_the_same") as sessions:
         assert sessions.run(relu_neg(), {"x": X}).repeat_differs == ("y",)
+        assert sessions.run(relu_neg(), {"x": X}, once=True).repeat_differs == ()
 
 
 @pytest.mark.slow

@@ -46,11 +46,21 @@ def test_the_values_of_the_baseline_take_its_place() -> None:
         return {"i": np.linalg.inv(X)}
 
     known = truth.of_trials(inverse(), {0: Trial("t", {"x": X}, ())}, 1, ask)
-    assert asked == [("t", ["i"]), ("t", ["i"])]  # its values, and the type that ONNX does not infer
+    assert asked == [("t", ["i", "y"]), ("t", ["i"])]  # its values, and the type that ONNX does not infer
     assert known.values[0] is not None
     np.testing.assert_allclose(known.values[0]["y"], np.exp(np.linalg.inv(X).astype(np.float64)), rtol=1e-12)
     assert sorted(known.inner) == ["a", "i", "y"]
     assert known.words.endswith("their values are the baseline's")
+
+
+def test_a_second_node_behind_the_first_that_nobody_computes_is_skipped_as_well() -> None:
+    model = inverse()
+    model.graph.node[2].op_type, model.graph.node[2].domain = "Inverse", "com.microsoft"
+    back = {"i": np.linalg.inv(X), "y": X}
+    known = truth.of_trials(model, {0: Trial("t", {"x": X}, ())}, 1, lambda _trial, names: {n: back[n] for n in names})
+    assert known.values[0] is not None
+    np.testing.assert_array_equal(known.values[0]["y"], X)
+    assert "; 2 nodes skipped (node 'n1'" in known.words
 
 
 def test_random_numbers_are_given_by_nobody() -> None:

@@ -114,7 +114,7 @@ class OnnxRuntimeBackend:
     def model(
         self, request: dict[str, Any], model: bytes, tensors: dict[str, Any], begin: Callable[[str], None]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Run a whole model twice in one session, which is kept; the answer's header and the wanted outputs."""
+        """Run a whole model twice, or once, in one session, which is kept; the header and the wanted outputs."""
         feeds = model_feeds(request, tensors)
         answer: dict[str, Any] = {"stage": "create", "assignment": None, "unwritten": [], "repeat_differs": []}
         try:
@@ -134,12 +134,9 @@ class OnnxRuntimeBackend:
                 self.placed = self.assignment(self.kept, self.keeps_record(request))
             answer["assignment"] = self.placed
             outputs = dict(zip(request["outputs"], values))
-            begin("repeat")
-            if can_be_bound(request, feeds, outputs) and are_declared(self.kept, outputs):
-                run_dirtied(self.kept, request, feeds, outputs, answer)
-            else:
-                again = dict(zip(request["outputs"], self.kept.run(request["outputs"], feeds)))
-                answer["repeat_differs"] = differing(outputs, again)
+            if not request.get("once"):
+                begin("repeat")
+                self.repeat(request, feeds, outputs, answer)
             if request.get("seconds"):
                 begin("timing")
                 answer["timing"] = self.time_runs(request, model, feeds)
@@ -148,6 +145,16 @@ class OnnxRuntimeBackend:
             self.held.check()
             return {**answer, **failure(error)}, {}
         return {**answer, "stage": "done"}, flatten_values(outputs)
+
+    def repeat(
+        self, request: dict[str, Any], feeds: dict[str, Any], outputs: dict[str, Any], answer: dict[str, Any]
+    ) -> None:
+        """Run the session a second time; what is not as before becomes part of the answer."""
+        if can_be_bound(request, feeds, outputs) and are_declared(self.kept, outputs):
+            run_dirtied(self.kept, request, feeds, outputs, answer)
+        else:
+            again = dict(zip(request["outputs"], self.kept.run(request["outputs"], feeds)))
+            answer["repeat_differs"] = differing(outputs, again)
 
     def time_runs(self, request: dict[str, Any], model: bytes, feeds: dict[str, Any]) -> dict[str, Any]:
         """Seconds of the session's runs, and of each node in another session, which profiles."""
