@@ -34,9 +34,8 @@ def mutate_node(node: Node, random: Random, style: str = "") -> Node:
         return node
     place = random.choice(places)
     operands = list(node.inputs)
-    operand, first = operands[place], operands[0]
+    operand, first = operands[place], next(each for each in operands if each is not None)
     assert isinstance(operand, Operand)
-    assert isinstance(first, Operand)
     value = _wrap(operand.value, first.value.shape, random) if is_wrapped else _change(operand.value, style, random)
     operands[place] = replace(operand, value=value)
     return replace(node, inputs=tuple(operands))
@@ -45,11 +44,12 @@ def mutate_node(node: Node, random: Random, style: str = "") -> Node:
 def _wrap(value: Array, shape: tuple[int, ...], random: Random) -> Array:
     """Indices into one of the dimensions, some of which count from its end."""
     size = random.choice(shape) if shape else 1
+    if size > np.iinfo(value.dtype).max:
+        return value
     flat = value.reshape(-1).copy()
-    least = np.iinfo(flat.dtype).min
     for index in range(flat.size):
-        if 0 <= flat[index] < size and random.random() < 0.6 and int(flat[index]) - size >= least:
-            flat[index] = int(flat[index]) - size
+        if 0 <= flat[index] < size and random.random() < 0.6:
+            flat[index] -= size
     return flat.reshape(value.shape)
 
 

@@ -9,10 +9,9 @@ import pytest
 
 from epcheck.generators import registry
 from epcheck.generators.claims import DML, claims_of
-from epcheck.generators.fuzzing import drawing
+from epcheck.generators.fuzzing import drawing, node_mutation
 from epcheck.generators.fuzzing.drawing import Drawn, Source, Space, Tally
 from epcheck.generators.fuzzing.drawn_case import case_of
-from epcheck.generators.fuzzing.node_mutation import mutate_node
 from epcheck.generators.fuzzing.oracle import Open
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.serialization.node_json import SerializedNode
@@ -110,10 +109,16 @@ def test_a_smaller_node_must_stay_on_its_side() -> None:
     assert drawing.replace_node(drawn, refused) is None
 
 
-def test_an_index_that_its_dtype_cannot_count_from_the_end_stays() -> None:
-    data = Operand("data", np.zeros(200, np.float32))
-    indices = Operand("indices", np.array([0, 1, 100], np.int8))
-    node = Node("Gather", "", 13, (data, indices), ("output",))
-    for seed in range(20):
-        (value,) = (o.value for o in mutate_node(node, Random(seed), "wrapped").inputs if o and o.name == "indices")
-        assert set(value.tolist()) <= {0, 1, 100, -100}
+def test_the_data_of_a_node_with_small_integers_or_without_a_first_input_is_changed() -> None:
+    """No index of int8 counts from the end of 1,025 elements, and an omitted first input has no shape."""
+    large, indices = Operand("data", np.zeros((1025,), np.float32)), Operand("indices", np.array([5, 9], np.int8))
+    node = Node("Gather", "", 13, (large, indices), ("output",))
+    assert wrap(node) == {(5, 9)}
+    without = Node("Resize", "", 19, (None, Operand("sizes", np.array([0, 1], np.int64))), ("Y",))
+    assert wrap(without) == {(0, 1), (-2, 1), (0, -1), (-2, -1)}
+
+
+def wrap(node: Node) -> set[tuple[int, ...]]:
+    """What the second input becomes."""
+    nodes = (node_mutation.mutate_node(node, Random(seed), "wrapped") for seed in range(40))
+    return {tuple(operand.value.tolist()) for each in nodes if (operand := each.inputs[1]) is not None}
