@@ -24,11 +24,16 @@ FACTS = ("onnxruntime", "DirectML.dll", "adapter", "driver", "driver_version", "
 DOCUMENT_SCHEMA = 1
 
 
+def name_folder(fault: Fault) -> str:
+    """The name of the folder of a fault."""
+    words = folder_name(fault.cause.symptom.operator.replace("→", "-"))[:60]
+    return f"{words}-{fault.cause.id}"
+
+
 def write(fault: Fault, out: Path, target: str, facts: Mapping[str, str]) -> Path:
     """Write the folder of a fault under `out` and return it: what `epcheck repro` writes, and the files above. Raises
     ReproError and OSError."""
-    words = folder_name(fault.cause.symptom.operator.replace("→", "-"))[:60]
-    folder = out / f"{words}-{fault.cause.id}"
+    folder = out / name_folder(fault)
     built = fault.case.build()
     judged = repro.judged(built)
     if fault.level:
@@ -71,6 +76,9 @@ def report(fault: Fault, target: str, facts: Mapping[str, str]) -> str:
         "",
         "Run it with `python run.py PROVIDER`; judge it with `epcheck replay FOLDER --target TARGET`. `node.jsonl` is",
         "the node as one line, for the example database of `epcheck fuzz`.",
+        "",
+        f"`epcheck harvest {name_folder(fault)}` makes a permanent case of it, for",
+        "`epcheck run --source harvested`.",
     ]
     return "\n".join(lines) + "\n"
 

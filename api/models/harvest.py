@@ -1,8 +1,8 @@
-"""Every node of a model as a case of the suite: a team's own models weigh in its runs."""
+"""Nodes of models, and what the fuzzer found, as cases of the suite: they weigh in the runs of a team."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
@@ -20,23 +20,25 @@ from epcheck.generators.sources.harvested import HarvestError as HarvestError
 from epcheck.models.execution.evaluators import BASELINE
 from epcheck.models.execution.session import DEADLINE_S, ModelSessions
 from epcheck.models.feeds.trials import Feeding
-from epcheck.models.harvest import harvest_folder, nodes
+from epcheck.models.harvest import fuzz_folder, harvest_folder, nodes
 from epcheck.models.harvest.harvest import HarvestedModel, harvest_model
 from epcheck.models.harvest.nodes import NotHarvested as NotHarvested
 
 
 @dataclass(frozen=True)
 class HarvestOptions:
-    """Which models, and where their cases go.
+    """Which models or faults, and where their cases go.
 
-    models: files, and folders of which all `.onnx` files are taken. out: the folder with the cases of all models that
-    were harvested into it. target: the provider that runs the models, so that the values at each node are known; None
-    for the CPU provider. feeds, dims, seeds: what the models are fed, as of `validate`; every set of feeds counts.
-    deadline_s: seconds for each step of a session. own_process: examine each model in a process of its own.
+    models: files, and folders of which all `.onnx` files are taken; or what `fuzz` found: the folder of a fault, its
+    `node.jsonl`, or the folder of a search. out: the folder with all cases that were harvested into it. target: the
+    provider that runs the models, so that the values at each node are known; None for the CPU provider. feeds, dims,
+    seeds: what the models are fed, as of `validate`; every set of feeds counts. deadline_s: seconds for each step of a
+    session. own_process: examine each model in a process of its own.
     """
 
     models: Annotated[
-        tuple[Path, ...], Option("ONNX models, and folders of models.", argument=True, metavar="MODEL...")
+        tuple[Path, ...],
+        Option("ONNX models, folders of models, and folders of epcheck fuzz.", argument=True, metavar="MODEL..."),
     ]
     out: Annotated[Path, Option("Folder for the cases.", file=False)] = Path("harvested")
     target: Annotated[
@@ -55,8 +57,9 @@ class HarvestOptions:
 
 @dataclass(frozen=True)
 class ModelHarvest:
-    """What came of a model. total: its nodes. cases: what they make, those that compute alike as one. new: cases that
-    the folder did not have. left_out: nodes that make none, each with the reason."""
+    """What came of a model, or of what the fuzzer found. model: its name; a folder or file of the fuzzer as the caller
+    named it. total: its nodes. cases: what they make, those that compute alike as one. new: cases that the folder did
+    not have. left_out: nodes that make none, each with the reason."""
 
     model: str
     total: int
@@ -81,27 +84,43 @@ class Harvest:
 
 def harvest(options: HarvestOptions, *, progress: Progress = SILENT) -> Harvest:
     """Make cases of the nodes of models, and add them to a folder. Harvesting a model again replaces what the folder
-    has of a model of that name.
+    has of a model of that name. What the fuzzer found is added, with all values, and replaces nothing.
 
     Raises ModelFileError, ExaminationError, FeedError, DimsError, HarvestError for files and options that cannot be
     used, OptionError where there is no model; TargetError, TargetDown; OSError when the folder cannot be written.
     """
+    searched = {path: files for path in options.models if (files := fuzz_folder.find_files(path))}
+    faults = [fuzz_folder.read_files(str(path), files) for path, files in searched.items()]
+    models = list(find_models([path for path in options.models if path not in searched]))
     found = []
     cases = 0
     with progress.working() as say:
-        target = options.target
-        if not isinstance(target, Target):
-            ((target,), _) = stream.choose((target or BASELINE,), "none", options.vulkan)
-        for name, path in find_models(options.models):
-            request = _Request(path, name, options, target)
-            if options.own_process:
-                model = _with_name(examine(_harvest, request, path, say, options.deadline_s, (target,)), name)
-            else:
-                model = _harvest(request, say)
+        for name, model in _harvest_models(models, options, say):
             kept = harvest_folder.write(options.out, model)
             cases = kept.cases
             found.append(ModelHarvest(name, model.total, len(model.nodes), kept.new, model.left_out))
+        for each in faults:
+            kept = harvest_folder.write_faults(options.out, each)
+            cases = kept.cases
+            found.append(ModelHarvest(each.name, each.total, len(each.lines), kept.new, each.left_out))
     return Harvest(options.out, cases, tuple(found))
+
+
+def _harvest_models(
+    models: Sequence[tuple[str, Path]], options: HarvestOptions, say: Callable[[str], None]
+) -> Iterator[tuple[str, HarvestedModel]]:
+    """What each model gives, under its name. Without models no target is started."""
+    if not models:
+        return
+    target = options.target
+    if not isinstance(target, Target):
+        ((target,), _) = stream.choose((target or BASELINE,), "none", options.vulkan)
+    for name, path in models:
+        request = _Request(path, name, options, target)
+        if options.own_process:
+            yield name, _with_name(examine(_harvest, request, path, say, options.deadline_s, (target,)), name)
+        else:
+            yield name, _harvest(request, say)
 
 
 def _with_name(model: HarvestedModel, name: str) -> HarvestedModel:

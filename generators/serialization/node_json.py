@@ -19,6 +19,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import onnx
+from google.protobuf.message import DecodeError, Message  # type: ignore[import-untyped]
 
 from epcheck.generators.array import Array
 from epcheck.generators.error import EpcheckError
@@ -81,7 +82,7 @@ def decode(line: str) -> SerializedNode:
             _surroundings_of(around) if around else None,
         )
         return SerializedNode(node, tuple(map(str, fields["dtypes"])), str(fields["binding"]))
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, DecodeError) as error:
         raise DocumentError(
             f"not a node: {type(error).__name__}: {error}; the line begins with {line[:60]!r}"
         ) from None
@@ -113,9 +114,12 @@ def array_of(fields: Mapping[str, Any]) -> Array:
 
 
 def dtype_of(name: str) -> np.dtype[Any]:
-    """The dtype of a numpy or ml_dtypes name. Raises TypeError."""
+    """The dtype of numbers of a numpy or ml_dtypes name. Raises TypeError."""
     found = getattr(ml_dtypes, name, None)
-    return np.dtype(name if found is None else found)
+    dtype = np.dtype(name if found is None else found)
+    if dtype.kind not in ("biufc" if found is None else "biufcV"):
+        raise TypeError(f"no dtype of numbers: {name!r}")
+    return dtype
 
 
 def _number(value: Any) -> Any:
@@ -169,6 +173,12 @@ def _surroundings(around: Surroundings) -> dict[str, Any]:
 def _surroundings_of(fields: Mapping[str, Any]) -> Surroundings:
     def node(text: str) -> onnx.NodeProto:
         found: onnx.NodeProto = onnx.NodeProto.FromString(base64.b64decode(text, validate=True))
+        _forbid_files(found)
+        return found
+
+    def body(text: str) -> onnx.GraphProto:
+        found: onnx.GraphProto = onnx.GraphProto.FromString(base64.b64decode(text, validate=True))
+        _forbid_files(found)
         return found
 
     return Surroundings(
@@ -178,8 +188,15 @@ def _surroundings_of(fields: Mapping[str, Any]) -> Surroundings:
         {str(k): str(v) for k, v in fields["types"].items()},
         tuple(map(node, fields["before"])),
         tuple(map(node, fields["after"])),
-        {
-            str(name): onnx.GraphProto.FromString(base64.b64decode(text, validate=True))
-            for name, text in fields["graphs"].items()
-        },
+        {str(name): body(text) for name, text in fields["graphs"].items()},
     )
+
+
+def _forbid_files(message: Message) -> None:
+    """Raises ValueError where a tensor in the message has its values in a file, whose path the line would choose."""
+    if isinstance(message, onnx.TensorProto) and (message.data_location or message.external_data):
+        raise ValueError(f"the values of the tensor {message.name!r} are in a file")
+    for field, value in message.ListFields():
+        if field.message_type is not None:
+            for part in (value,) if isinstance(value, Message) else value:
+                _forbid_files(part)

@@ -1,4 +1,4 @@
-"""The cases of a folder that `epcheck harvest` wrote.
+"""The cases of a folder that `epcheck harvest` wrote: nodes of models, and what the fuzzer found (`found_faults`).
 
     Conv-11/float32/harvest_1x3x224x224_1f2e3d4c5b6a[initializer]
 
@@ -25,8 +25,8 @@ from epcheck.generators.harvested.harvested_node import HarvestedNode, digest
 from epcheck.generators.operator import Operator, build_case, random_source
 from epcheck.generators.registry import all_operators
 from epcheck.generators.serialization.node_json import DocumentError
-
-SOURCE = "harvested"
+from epcheck.generators.sources import found_faults
+from epcheck.generators.sources.found_faults import SOURCE
 
 CASES = "cases.jsonl"
 """The file of a folder with one harvested node on each line."""
@@ -41,12 +41,14 @@ class HarvestError(EpcheckError, ValueError):
 
 def is_harvest(folder: Path) -> bool:
     """Whether `epcheck harvest` wrote the folder."""
-    return (folder / CASES).is_file()
+    return any((folder / name).is_file() for name in (CASES, found_faults.FILE))
 
 
 def read_nodes(folder: Path) -> tuple[HarvestedNode, ...]:
-    """The nodes of a folder in their order. Raises HarvestError."""
+    """The nodes of models in a folder, in their order. Raises HarvestError."""
     path = folder / CASES
+    if not path.exists() and is_harvest(folder):
+        return ()
     try:
         stat = path.stat()
         return _read(path, stat.st_mtime_ns, stat.st_size)
@@ -69,7 +71,7 @@ def _read(path: Path, _modified_ns: int, _size: int) -> tuple[HarvestedNode, ...
 
 
 def cases(folder: Path) -> Iterator[Case]:
-    """A case for each node of the folder. Raises HarvestError."""
+    """A case for each node of the folder, then one for each fault that was found. Raises HarvestError."""
     seen: set[str] = set()
     for number, node in enumerate(read_nodes(folder), 1):
         operator = all_operators().get(node.operator)
@@ -82,6 +84,12 @@ def cases(folder: Path) -> Iterator[Case]:
         if case.id not in seen:
             seen.add(case.id)
             yield case
+    try:
+        yield from found_faults.cases(folder)
+    except DocumentError as error:
+        raise HarvestError(str(error)) from None
+    except OSError as error:
+        raise HarvestError(f"'{folder / found_faults.FILE}' cannot be read: {error}") from None
 
 
 def case_of(node: HarvestedNode, operator: Operator[Any], folder: Path | None = None) -> Case:

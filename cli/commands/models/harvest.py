@@ -1,4 +1,4 @@
-"""`epcheck harvest`: every node of a model as a case of the suite."""
+"""`epcheck harvest`: nodes of models, and what the fuzzer found, as cases of the suite."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ app = typer.Typer(add_completion=False)
 
 @command(app, HarvestOptions)
 def harvest_models(options: HarvestOptions) -> None:
-    """Make cases of every node of a model, with its attributes, shapes, dtypes and value ranges.
+    """Make cases of every node of a model, or of what `epcheck fuzz` found.
+
+    A case of a model has the node's attributes, shapes, dtypes and value ranges; a case of a fault has all its values.
 
     Exit code: 0 the folder was written, 2 bad input, or it could not run.
     """

@@ -46,6 +46,8 @@ def show(terminal: Terminal, result: FuzzResult) -> None:
         if fault.known:
             terminal.print(f"  resembles {cut(fault.known, 200)}")
         terminal.print(f"  reproduce: {folder}")
+        if fault.is_new:
+            terminal.print(f'  keep as a case: epcheck harvest "{folder}"')
     if len(result.faults) > SHOWN:
         terminal.print(f"… and {len(result.faults) - SHOWN} more in {result.out}")
     new = sum(fault.is_new and not fault.replayed for fault in result.faults)

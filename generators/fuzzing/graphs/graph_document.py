@@ -49,7 +49,7 @@ def decode(line: str) -> NodeGraph | Open:
         return graph_truth.judge_graph(steps, sources, outer.outputs)
     except DocumentError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         raise DocumentError(
             f"not a graph: {type(error).__name__}: {error}; the line begins with {line[:60]!r}"
         ) from None
