@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,6 +15,7 @@ from epcheck.api.option import Option, OptionError
 from epcheck.api.option_types import Operators, Vulkan
 from epcheck.api.progress import SILENT, Progress
 from epcheck.conformance.fuzzing import examples, graph_search
+from epcheck.conformance.fuzzing.baseline import Baseline
 from epcheck.conformance.fuzzing.fault import Fault
 from epcheck.conformance.fuzzing.graph_search import GraphSearch
 from epcheck.conformance.fuzzing.rounds import Rounds, RoundsByLevel
@@ -43,11 +44,11 @@ EXAMPLES, GRAPHS, RESULT, FAULTS = "examples.jsonl", "graphs.jsonl", "fuzz.json"
 class FuzzOptions:
     """What to search, and for how long.
 
-    target: None for the best of this machine. baseline: asked about each fault that was found; None chooses as `run`
-    does. operators: empty for all. graphs: compose graphs of nodes that the target computes right alone. seed: the same
-    seed draws the same nodes, as long as the target says the same. nodes: how many nodes, or graphs, to judge at most;
-    None for as many as there is time for. out: the folder with the example databases and the faults. json: a further
-    file for the result.
+    target: None for the best of this machine. baseline: asked about each failure: what it shows too is no new fault;
+    None chooses as `run` does. operators: empty for all. graphs: compose graphs of nodes that the target computes right
+    alone. seed: the same seed draws the same nodes, as long as the target says the same. nodes: how many nodes, or
+    graphs, to judge at most; None for as many as there is time for. out: the folder with the example databases and the
+    faults. json: a further file for the result.
     """
 
     target: Annotated[str | None, Option("Candidate. Default: the best.", flags=("--target", "-t"))] = None
@@ -92,13 +93,14 @@ def fuzz(options: FuzzOptions, *, progress: Progress = SILENT, workers: IdleWork
     target, baseline = _targets(options, progress)
     with closing(IdleWorkers()) as own:
         idle = workers or own
-        if options.graphs:
-            found, facts, ended = _search_graphs(options, target, kept, progress, idle)
-        else:
-            found, facts, ended = _search(options, target, operators, kept, progress, idle)
+        with _compare(options, baseline, idle) as compared:
+            if options.graphs:
+                found, facts, ended = _search_graphs(options, target, kept, progress, idle, compared)
+            else:
+                found, facts, ended = _search(options, target, operators, kept, progress, idle, compared)
         asked = target if not options.graphs else graph_search.at_level(target, "all")
         faults = tuple(_blame_faults(found.faults.values(), asked, baseline, idle))
-    faults = tuple(sorted(faults, key=lambda f: (not f.is_new, f.cause.symptom.operator, f.cause.id)))
+    faults = tuple(sorted(faults, key=lambda f: (not f.is_new, bool(f.known), f.cause.symptom.operator, f.cause.id)))
     folders = tuple(fault_files.write(fault, options.out / FAULTS, target.name, facts) for fault in faults)
     result = FuzzResult(
         target=target.name,
@@ -144,6 +146,19 @@ def _targets(options: FuzzOptions, progress: Progress) -> tuple[Target, Target |
     return target, baseline
 
 
+@contextmanager
+def _compare(options: FuzzOptions, baseline: Target | None, workers: IdleWorkers) -> Iterator[Baseline]:
+    """The baseline as it is asked about failures: on graphs with all optimisations, as the candidate."""
+    level = "all" if options.graphs else ""
+
+    def plan_at(_level: str) -> Plan:
+        assert baseline is not None
+        return Plan((), (graph_search.at_level(baseline, level) if level else baseline,), jobs=options.jobs)
+
+    with RoundsByLevel(plan_at, workers) as rounds:
+        yield Baseline(None if baseline is None else rounds, level)
+
+
 def _search(
     options: FuzzOptions,
     target: Target,
@@ -151,12 +166,13 @@ def _search(
     kept: _Kept,
     progress: Progress,
     workers: IdleWorkers,
+    baseline: Baseline,
 ) -> tuple[Found, Mapping[str, str], str]:
     """What was found, the target's facts, and what ended the search before its time."""
     ended = ""
     with progress.working() as doing, Rounds(Plan((), (target,), jobs=options.jobs), workers) as rounds:
         facts = rounds.facts.get(target.name, {})
-        search = Search(rounds, target.narrow(facts), doing)
+        search = Search(rounds, target.narrow(facts), doing, baseline)
         try:
             search.run(operators, options.seed, Limits(60 * options.minutes, options.nodes), kept.nodes)
         except KeyboardInterrupt:
@@ -170,7 +186,7 @@ def _search(
 
 
 def _search_graphs(
-    options: FuzzOptions, target: Target, kept: _Kept, progress: Progress, workers: IdleWorkers
+    options: FuzzOptions, target: Target, kept: _Kept, progress: Progress, workers: IdleWorkers, baseline: Baseline
 ) -> tuple[Found, Mapping[str, str], str]:
     """The same for graphs."""
     ended = ""
@@ -184,7 +200,7 @@ def _search_graphs(
         RoundsByLevel(plan_at, workers) as levels,
     ):
         facts = plain.facts.get(target.name, {})
-        search = GraphSearch(plain, levels, doing, target.narrow(facts).claims)
+        search = GraphSearch(plain, levels, doing, target.narrow(facts).claims, baseline)
         graphs = [graph for graph in kept.graphs if isinstance(graph, NodeGraph)]
         search.found.open_examples = len(kept.graphs) - len(graphs)
         try:

@@ -52,6 +52,7 @@ def _of_result(result: FuzzResult, what: str) -> FaultSearch:
             fault.known,
             fault.replayed,
             folder.as_posix(),
+            fault.cause.shared,
         )
         for fault, folder in zip(result.faults, result.folders, strict=True)
     )

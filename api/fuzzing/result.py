@@ -36,5 +36,10 @@ class FuzzResult:
 
     @property
     def conforms(self) -> bool:
-        """Whether no fault was found but those that resemble a recorded deviation."""
+        """Whether no fault was found but those that resemble a recorded deviation or that the baseline shows too."""
         return not any(fault.is_new for fault in self.faults)
+
+    @property
+    def shared(self) -> int:
+        """How many faults the baseline shows too."""
+        return sum(fault.cause.shared for fault in self.faults)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from epcheck.conformance.fuzzing.symptom import Symptom, symptom
 from epcheck.conformance.records import terms
@@ -19,27 +19,30 @@ from epcheck.generators.serialization import node_json
 class Cause:
     """What tells faults apart: two failures with one cause are one fault.
 
-    attributes, inputs: of the smallest node, by name; of refusals neither, since their message is the cause.
+    attributes, inputs: of the smallest node, by name; of refusals neither, since their message is the cause. shared:
+    the baseline fails in the same way.
     """
 
     symptom: Symptom
     attributes: tuple[str, ...]
     inputs: tuple[str, ...]
+    shared: bool = field(default=False, repr=False)
 
     @property
     def id(self) -> str:
         """Eight hexadecimal digits that stay the same from run to run."""
-        return hashlib.sha256(repr(self).encode()).hexdigest()[:8]
+        text = f"{self!r}{' shared' if self.shared else ''}"
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
-def cause_of(drawn: Drawn, record: Record) -> Cause:
+def cause_of(drawn: Drawn, record: Record, shared: bool) -> Cause:
     """The cause of the failure of a node that was made small."""
     found = symptom(record)
     if found.status in (terms.REFUSED, terms.UNPLACED):
-        return Cause(found, (), ())
+        return Cause(found, (), (), shared)
     node = drawn.node
     names = tuple(operand.name for operand in node.inputs[1:] if operand is not None)
-    return Cause(found, tuple(sorted(node.attributes)), names)
+    return Cause(found, tuple(sorted(node.attributes)), names, shared)
 
 
 @dataclass(frozen=True)
@@ -65,8 +68,8 @@ class Fault:
 
     @property
     def is_new(self) -> bool:
-        """Whether it resembles nothing that is recorded."""
-        return not self.known
+        """Whether it resembles nothing that is recorded, and the baseline does not show it too."""
+        return not self.known and not self.cause.shared
 
 
 def of_node(cause: Cause, drawn: Drawn, record: Record) -> Fault:

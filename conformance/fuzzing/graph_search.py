@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
+from epcheck.conformance.fuzzing.baseline import Baseline
 from epcheck.conformance.fuzzing.fault import Cause, Fault
 from epcheck.conformance.fuzzing.rounds import Rounds, RoundsByLevel
 from epcheck.conformance.fuzzing.search import Found
@@ -62,10 +63,16 @@ class GraphSearch:
     """The search on one target."""
 
     def __init__(
-        self, plain: Rounds, levels: RoundsByLevel, say: Callable[[str], None], claims: Claims | None = None
+        self,
+        plain: Rounds,
+        levels: RoundsByLevel,
+        say: Callable[[str], None],
+        claims: Claims | None = None,
+        baseline: Baseline | None = None,
     ) -> None:
-        """plain: judges single nodes. levels: judges graphs, by the level of optimisation. say: as in `Search`. claims:
-        of the target, as in `Source`."""
+        """plain: judges single nodes. levels: judges graphs, by the level of optimisation. say, baseline: as in
+        `Search`. claims: of the target, as in `Source`."""
+        self._baseline = baseline or Baseline(None)
         self._plain, self._levels, self._say, self._claims = plain, levels, say, claims
         self._seen: Counter[tuple[str, str]] = Counter()
         self.found = FoundGraphs()
@@ -135,12 +142,13 @@ class GraphSearch:
             return
         started = time.monotonic()
         end = started + (SHRINK_S if time.monotonic() < until else SHRINK_S / 4)
-        graph, record, rounds = self._shrunk(graph, record, end)
+        (shared,) = self._baseline.shows([(graph, record)], case_of)
+        graph, record, rounds = self._shrunk(graph, record, end, shared)
         if len(graph.steps) == 1 or self._alone(graph):
             self.found.alone[graph.operators[-1]] += 1
             return
         looks = symptom(record)
-        cause = Cause(Symptom(graph.shape, looks.status, looks.words), (), ())
+        cause = Cause(Symptom(graph.shape, looks.status, looks.words), (), (), shared)
         if cause in self.found.faults:
             known = self.found.faults[cause]
             self.found.faults[cause] = replace(known, occurrences=known.occurrences + 1)
@@ -172,8 +180,8 @@ class GraphSearch:
             if isinstance(drawn, Drawn):
                 yield drawn
 
-    def _shrunk(self, graph: NodeGraph, record: Record, until: float) -> tuple[NodeGraph, Record, int]:
-        """The smallest graph that fails with the same status."""
+    def _shrunk(self, graph: NodeGraph, record: Record, until: float, shared: bool) -> tuple[NodeGraph, Record, int]:
+        """The smallest graph that fails with the same status. shared: as in `Cause`, of the smaller graphs too."""
         rounds, tried = 0, {case_of(graph).id}
         while time.monotonic() < until:
             candidates = (g for g in graph_reduction.smaller(graph) if case_of(g).id not in tried)
@@ -182,6 +190,8 @@ class GraphSearch:
                 rounds += 1
                 tried |= {case_of(g).id for g in batch}
                 failing = [pair for pair in self._records(batch, "all") if pair[1].status == record.status]
+                shown = self._baseline.shows(failing, case_of)
+                failing = [pair for pair, shows in zip(failing, shown, strict=True) if shows == shared]
                 better = min(failing, key=lambda pair: graph_reduction.measure(pair[0]), default=None)
             if better is None:
                 break

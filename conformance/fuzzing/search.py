@@ -10,12 +10,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from epcheck.conformance.fuzzing import shrinking
+from epcheck.conformance.fuzzing.baseline import Baseline
 from epcheck.conformance.fuzzing.fault import Cause, Fault, cause_of, of_node
 from epcheck.conformance.fuzzing.rounds import Rounds
+from epcheck.conformance.fuzzing.shrinking import Failing
 from epcheck.conformance.fuzzing.symptom import Symptom, resembling, symptom
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.records.terms import FAILURE
+from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.target import Target
 from epcheck.generators.fuzzing import drawing
 from epcheck.generators.fuzzing.drawing import Drawn, Source, Tally
@@ -75,14 +78,18 @@ class Limits:
 class Search:
     """The search on one target, in rounds."""
 
-    def __init__(self, rounds: Rounds, target: Target, say: Callable[[str], None]) -> None:
-        """target: with the expectations and claims that apply on this machine. say: takes how far it is, in words."""
+    def __init__(
+        self, rounds: Rounds, target: Target, say: Callable[[str], None], baseline: Baseline | None = None
+    ) -> None:
+        """target: with the expectations and claims that apply on this machine. say: takes how far it is, in words.
+        baseline: is asked about failures."""
         self._rounds = rounds
+        self._baseline = baseline or Baseline(None)
         self._expectations = target.expectations
         self._claims = target.claims
         self._say = say
-        self._seen: Counter[Symptom] = Counter()
-        self._small: dict[Symptom, Cause] = {}
+        self._seen: Counter[tuple[Symptom, bool]] = Counter()
+        self._small: dict[tuple[Symptom, bool], Cause] = {}
         self.found = Found()
 
     def run(
@@ -114,9 +121,7 @@ class Search:
                 self.found.open_examples += 1
             elif drawn.operator.key in keys:
                 self.found.replayed += 1
-                for record in self._rounds.judge([case_of(drawn)]):
-                    if _fails(record):
-                        self._take(drawn, record, until, replayed=True)
+                self._take_failures(self._rounds.judge_drawn([drawn], case_of), until, replayed=True)
 
     def _round(self, source: Source, count: int, until: float) -> float:
         """One round of drawn nodes; the seconds that drawing and judging them took, 0 where nothing is drawn."""
@@ -135,33 +140,52 @@ class Search:
                 source.note_taken(node)
             elif record.status in (terms.CRASH, terms.TIMEOUT):
                 source.note_costly(node)
-            if _fails(record):
-                self._take(node, record, until)
+        self._take_failures(judged, until)
         faults = sum(fault.is_new for fault in self.found.faults.values())
         rate = self.found.judged / self.found.judging_s
         self._say(f"{self.found.judged:,} nodes judged, {rate:,.0f} a second; {faults} faults")
         return taken
 
-    def _take(self, drawn: Drawn, record: Record, until: float, replayed: bool = False) -> None:
-        """A failure: make it small, unless enough that look like it were, and count it to its cause. One that resembles
-        a recorded deviation stays as large as it is: there are many of them, and they are understood."""
-        looks = symptom(record)
+    def _take_failures(self, judged: Sequence[tuple[Drawn, Record]], until: float, replayed: bool = False) -> None:
+        """Count each failure to its cause. The baseline is asked about those that resemble no recorded deviation."""
+        unknown = []
+        for drawn, record in judged:
+            if _fails(record):
+                if similar := resembling(record, self._expectations):
+                    self._take_known(drawn, record, similar, replayed)
+                else:
+                    unknown.append((drawn, record))
+        for (drawn, record), shared in zip(unknown, self._baseline.shows(unknown, case_of), strict=True):
+            self._take(drawn, record, until, replayed, shared)
+
+    def _take_known(self, drawn: Drawn, record: Record, similar: Expectation, replayed: bool) -> None:
+        """A failure that resembles a recorded deviation stays as large as it is: there are many of them, and they are
+        understood."""
+        cause = Cause(symptom(record), (), ())
+        if cause in self.found.faults:
+            self._count(cause)
+        else:
+            words = f"{similar.case}: {similar.reason}"
+            self.found.faults[cause] = replace(of_node(cause, drawn, record), known=words, replayed=replayed)
+
+    def _take(self, drawn: Drawn, record: Record, until: float, replayed: bool, shared: bool) -> None:
+        """Another failure: make it small, unless enough that look like it were, and count it to its cause. shared: the
+        baseline fails in the same way; the smaller nodes have to be alike in that, too."""
+        looks = (symptom(record), shared)
         self._seen[looks] += 1
-        if similar := resembling(record, self._expectations):
-            known = Cause(looks, (), ())
-            if known in self.found.faults:
-                self._count(known)
-            else:
-                words = f"{similar.case}: {similar.reason}"
-                self.found.faults[known] = replace(of_node(known, drawn, record), known=words, replayed=replayed)
-            return
         refused = record.status in (terms.REFUSED, terms.UNPLACED)
         if looks in self._small and (refused or self._seen[looks] > ALIKE):
             self._count(self._small[looks])
             return
+
+        def keep(failing: Failing) -> Failing:
+            shown = self._baseline.shows(failing, case_of)
+            return [pair for pair, shows in zip(failing, shown, strict=True) if shows == shared]
+
         started = time.monotonic()
-        shrunk = shrinking.shrink(self._rounds, drawn, record, started + SHRINK_S if replayed else _end(until))
-        cause = cause_of(shrunk.drawn, shrunk.record)
+        end = started + SHRINK_S if replayed else _end(until)
+        shrunk = shrinking.shrink(self._rounds, drawn, record, end, keep)
+        cause = cause_of(shrunk.drawn, shrunk.record, shared)
         self._small.setdefault(looks, cause)
         if cause in self.found.faults:
             self._count(cause)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
@@ -26,6 +26,9 @@ ALONE = frozenset({terms.CRASH, terms.TIMEOUT, terms.FLAKY, terms.ORDER_DEPENDEN
 """Statuses whose confirmation takes processes of their own."""
 
 
+Failing = list[tuple[Drawn, Record]]
+
+
 @dataclass(frozen=True)
 class Shrunk:
     """The smallest node that was found, and its record. rounds: how many it took."""
@@ -35,8 +38,9 @@ class Shrunk:
     rounds: int
 
 
-def shrink(rounds: Rounds, drawn: Drawn, record: Record, until: float) -> Shrunk:
-    """The smallest node that fails as this one does. until: on the monotonic clock, when to stop. Raises TargetDown."""
+def shrink(rounds: Rounds, drawn: Drawn, record: Record, until: float, keep: Callable[[Failing], Failing]) -> Shrunk:
+    """The smallest node that fails as this one does. until: on the monotonic clock, when to stop. keep: those among
+    smaller nodes with this failure that may take its place. Raises TargetDown."""
     wanted = symptom(record)
     taken, tried = 0, {case_of(drawn).id}
     together = AT_ONCE_ALONE if record.status in ALONE else AT_ONCE
@@ -45,7 +49,8 @@ def shrink(rounds: Rounds, drawn: Drawn, record: Record, until: float) -> Shrunk
         better = None
         while better is None and (batch := list(islice(candidates, together))):
             taken += 1
-            better = _best(rounds, batch, wanted)
+            failing = keep(_fail_alike(rounds, batch, wanted))
+            better = min(failing, key=lambda pair: reduction.measure(pair[0].node), default=None)
             if taken >= ROUNDS or time.monotonic() >= until:
                 break
         if better is None:
@@ -63,11 +68,9 @@ def _candidates(drawn: Drawn, tried: set[str]) -> Iterator[Drawn]:
             yield smaller
 
 
-def _best(rounds: Rounds, batch: list[Drawn], wanted: Symptom) -> tuple[Drawn, Record] | None:
-    """The smallest of those that fail as is wanted."""
-    failing = [
+def _fail_alike(rounds: Rounds, batch: list[Drawn], wanted: Symptom) -> Failing:
+    return [
         (drawn, record)
         for drawn, record in rounds.judge_drawn(batch, case_of)
         if record.reading == FAILURE and symptom(record) == wanted
     ]
-    return min(failing, key=lambda pair: reduction.measure(pair[0].node), default=None)

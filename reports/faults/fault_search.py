@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class FoundFault:
     """A fault. id: of its cause. status, blame, reason: of the smallest node or graph that shows it. known: the
     recorded deviation that it resembles; empty where there is none. replayed: an earlier search found it. folder: its
-    files."""
+    files. shared: the baseline fails in the same way."""
 
     id: str
     operator: str
@@ -19,6 +19,12 @@ class FoundFault:
     known: str
     replayed: bool
     folder: str
+    shared: bool = False
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it resembles nothing that is recorded, and the baseline does not show it too."""
+        return not self.known and not self.shared
 
 
 @dataclass(frozen=True)
@@ -39,13 +45,13 @@ class FaultSearch:
 
     @property
     def new(self) -> tuple[FoundFault, ...]:
-        """Those that no earlier search found and that resemble nothing that is recorded."""
-        return tuple(fault for fault in self.faults if not fault.replayed and not fault.known)
+        """Those that no earlier search found, that resemble nothing that is recorded, and that are the candidate's."""
+        return tuple(fault for fault in self.faults if not fault.replayed and fault.is_new)
 
     @property
     def again(self) -> tuple[FoundFault, ...]:
         """Those that an earlier search found and that still fail."""
-        return tuple(fault for fault in self.faults if fault.replayed and not fault.known)
+        return tuple(fault for fault in self.faults if fault.replayed and fault.is_new)
 
     @property
     def title(self) -> str:
@@ -58,10 +64,12 @@ class FaultSearch:
         if self.ended and not self.judged:
             return f"Not searched: {self.ended}."
         ended = f" It ended early: {self.ended}." if self.ended else ""
-        known = len(self.faults) - len(self.new) - len(self.again)
+        shared = sum(fault.shared for fault in self.faults)
+        known = sum(bool(fault.known) for fault in self.faults)
+        alike = f", {shared} that the baseline shows too" if shared else ""
         return (
             f"{_count(len(self.new), 'new fault')}, {len(self.again)} found before and still failing, {known} "
-            f"similar to recorded deviations. {self.judged:,} {self.what} judged, {self.rate:,.0f} a second, "
+            f"similar to recorded deviations{alike}. {self.judged:,} {self.what} judged, {self.rate:,.0f} a second, "
             f"{_count(self.replayed, 'example')} replayed first; seed {self.seed}.{ended}"
         )
 

@@ -23,15 +23,20 @@ def right(model: bytes, feeds: Feeds) -> dict[str, Array]:
     return dict(zip(names, session.run(names, dict(feeds)), strict=True))
 
 
-def wrong_beyond_16(model: bytes, feeds: Feeds) -> dict[str, Array]:
+def wrong_beyond_16(model: bytes, feeds: Feeds, beyond: int = 16) -> dict[str, Array]:
     """The element behind the last whole vector of 16 is another number."""
     outputs = right(model, feeds)
     for name, value in outputs.items():
         flat = value.reshape(-1).copy()
-        if value.dtype.kind == "f" and value.size % 16 and value.size > 16 and np.isfinite(flat[-1]):
+        if value.dtype.kind == "f" and value.size % 16 and value.size > beyond and np.isfinite(flat[-1]):
             flat[-1] = 7 if flat[-1] != 7 else 8
             outputs[name] = flat.reshape(value.shape)
     return outputs
+
+
+def wrong_beyond_40(model: bytes, feeds: Feeds) -> dict[str, Array]:
+    """The same, of more than 40 elements."""
+    return wrong_beyond_16(model, feeds, 40)
 
 
 def refuses_negative_axes(model: bytes, feeds: Feeds) -> dict[str, Array]:
@@ -39,6 +44,10 @@ def refuses_negative_axes(model: bytes, feeds: Feeds) -> dict[str, Array]:
     if any(attribute.name == "axis" and attribute.i < 0 for attribute in node.attribute):
         raise ValueError(f"axis of node '{node.name}' is {[a.i for a in node.attribute]}, which is not supported")
     return right(model, feeds)
+
+
+refuses_them_too = refuses_negative_axes
+"""Another target with the same fault."""
 
 
 def aborts_on_empty_data(model: bytes, feeds: Feeds) -> dict[str, Array]:

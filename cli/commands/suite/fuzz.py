@@ -38,8 +38,9 @@ def search(options: FuzzOptions) -> int:
 def show(terminal: Terminal, result: FuzzResult) -> None:
     """The faults, and how much was searched."""
     for fault, folder in list(zip(result.faults, result.folders, strict=True))[:SHOWN]:
+        kind = ("fault", "red") if fault.is_new else ("baseline too", "cyan") if not fault.known else ("known", "cyan")
         terminal.print(
-            ("fault", "red") if fault.is_new else ("known", "cyan"),
+            kind,
             f" {fault.cause.symptom.operator} {fault.record.status} ({fault.occurrences} times, blame: "
             f"{fault.record.blame or 'nobody'}): {cut(fault.record.reason, 300)}",
         )
@@ -53,9 +54,10 @@ def show(terminal: Terminal, result: FuzzResult) -> None:
     new = sum(fault.is_new and not fault.replayed for fault in result.faults)
     before = sum(fault.is_new and fault.replayed for fault in result.faults)
     still = f", {before} found before and still there," if before else ""
-    known_ones = len(result.faults) - new - before
+    known_ones = sum(bool(fault.known) for fault in result.faults)
+    shared = f", {result.shared} that the baseline shows too," if result.shared else ""
     terminal.print(
-        f"{result.target}: {new} new faults{still} and {known_ones} known ones in {result.judged:,} "
+        f"{result.target}: {new} new faults{still} and {known_ones} known ones{shared} in {result.judged:,} "
         f"nodes, {result.rate:,.0f} a second; {result.replayed} examples replayed; seed {result.seed}, "
         f"{result.seconds:.0f} s",
         style="bold",

@@ -91,6 +91,22 @@ def test_the_command_ends_with_0_or_1(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "more.json").read_text(encoding="utf-8"))["replayed"] == 1
 
 
+def test_what_the_baseline_shows_too_is_listed_apart_and_fails_nothing(tmp_path: Path) -> None:
+    target = "python:fuzzing_backends:refuses_negative_axes"
+    options = ("--nodes", "60", "--seed", "1", "--op", "Concat", "--out", str(tmp_path), "-j", "1")
+    done = call("fuzz", "-t", target, "--baseline", "python:fuzzing_backends:refuses_them_too", *options)
+    assert done.code == 0
+    assert "baseline too Concat refused" in done.out
+    assert "0 new faults and 0 known ones, 1 that the baseline shows too, in 60 nodes" in done.out
+    assert "keep as a case" not in done.out
+    (fault,) = json.loads((tmp_path / "fuzz.json").read_text(encoding="utf-8"))["faults"]
+    assert (fault["shared"], fault["new"], fault["blame"]) == (True, False, "both")
+    (report,) = (tmp_path / "faults").glob("*/bug.md")
+    assert "- the baseline fails in the same way" in report.read_text(encoding="utf-8")
+    other = call("fuzz", "-t", target, "--baseline", "python:fuzzing_backends:right", *options)
+    assert (other.code, "1 found before and still there" in other.out) == (1, True)
+
+
 def test_bad_input_is_one_sentence(tmp_path: Path) -> None:
     assert refused("fuzz", "-t", "cpu", "--op", "Slize").startswith("unknown operator 'Slize'. Did you mean ")
     assert refused("fuzz", "-t", "gpu").startswith("unknown target 'gpu'")

@@ -9,8 +9,9 @@ from dataclasses import replace
 import pytest
 from small_cases import HERE
 
+from epcheck.conformance.fuzzing.baseline import Baseline
 from epcheck.conformance.fuzzing.fault import Fault
-from epcheck.conformance.fuzzing.rounds import Rounds
+from epcheck.conformance.fuzzing.rounds import Rounds, RoundsByLevel
 from epcheck.conformance.fuzzing.search import Found, Limits, Search
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.targets.expectation import Expectation
@@ -33,10 +34,16 @@ def search(
     seed: int = 1,
     examples: Sequence[SerializedNode] = (),
     expectations: Sequence[Expectation] = (),
+    baseline: str = "",
 ) -> Found:
     target = resolve(f"python:fuzzing_backends:{backend}")
-    with Rounds(Plan((), (target,), jobs=1)) as rounds:
-        found = Search(rounds, replace(target, expectations=tuple(expectations)), lambda _words: None)
+
+    def plan_at(_level: str) -> Plan:
+        return Plan((), (resolve(f"python:fuzzing_backends:{baseline}"),), jobs=1)
+
+    with Rounds(Plan((), (target,), jobs=1)) as rounds, RoundsByLevel(plan_at) as others:
+        asked = Baseline(others if baseline else None)
+        found = Search(rounds, replace(target, expectations=tuple(expectations)), lambda _words: None, asked)
         return found.run([registry.operator_of(key) for key in operators], seed, Limits(60, count), examples)
 
 
@@ -100,6 +107,26 @@ def test_a_recorded_deviation_is_known_and_not_made_small() -> None:
     assert not fault.is_new
     assert fault.known == "Concat-*/*/axis_minus_1[*: negative axes are not implemented"
     assert fault.rounds == 0
+
+
+def test_what_the_baseline_shows_too_is_no_new_fault() -> None:
+    fault = only(search("refuses_negative_axes", "Concat", count=100, baseline="refuses_negative_axes"))
+    assert (fault.cause.shared, fault.is_new) == (True, False)
+    assert fault.node.attributes == {"axis": -1}
+    alone = only(search("refuses_negative_axes", "Concat", count=100, baseline="right"))
+    assert (alone.cause.shared, alone.is_new) == (False, True)
+    assert alone.cause.id != fault.cause.id
+    lost = only(search("refuses_negative_axes", "Concat", count=100, baseline="no_such_backend"))
+    assert lost.is_new
+
+
+def test_a_fault_of_the_candidate_alone_is_found_beside_one_that_both_show() -> None:
+    """Both look alike. Each is made small without becoming the other."""
+    found = search("wrong_beyond_16", "Identity", count=200, baseline="wrong_beyond_40")
+    sizes = {
+        fault.cause.shared: fault.node.inputs[0].value.size for fault in found.faults.values() if fault.node.inputs[0]
+    }
+    assert sizes == {False: 17, True: 41}
 
 
 def test_the_same_seed_finds_the_same() -> None:
