@@ -22,6 +22,7 @@ def main() -> int:
     arguments.add_argument("--target", action="append", default=[])
     arguments.add_argument("--op", action="append", default=[], help="only these operators")
     arguments.add_argument("--thin", action="store_true")
+    arguments.add_argument("--fuzz-minutes", type=float, help="0 for no search; default: a tenth of the run's time")
     chosen = arguments.parse_args()
     targets = chosen.target or [target.name for target in api.status().targets if target.ready]
     results = [night(target, chosen) for target in targets]
@@ -34,7 +35,7 @@ def night(target: str, chosen: argparse.Namespace) -> int:
     """Run one target, so that one that cannot start keeps no other from running."""
     run = api.RunOptions((target,), operators=tuple(chosen.op), thin=chosen.thin, root=chosen.store.parent / "runs")
     try:
-        found = api.nightly(api.NightlyOptions(run, store=chosen.store))
+        found = api.nightly(api.NightlyOptions(run, store=chosen.store, fuzz_minutes=chosen.fuzz_minutes))
     except api.EpcheckError as error:
         print(f"{target}: {error}", file=sys.stderr)
         return 2

@@ -12,6 +12,9 @@ import onnx
 import small_models
 
 from epcheck import api
+from epcheck.generators.fuzzing.drawing import Source
+from epcheck.generators.registry import operator_of
+from epcheck.generators.serialization import node_json
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(
@@ -67,6 +70,10 @@ def make_world(folder: Path) -> None:
     (folder / "models").mkdir()
     for path in (folder / "model.onnx", folder / "models" / "model.onnx"):
         onnx.save(small_models.layers(1), path)
+    fault = folder / "epcheck-fuzz" / "faults" / "Slice-1a2b3c4d"
+    fault.mkdir(parents=True)
+    (drawn,) = Source([operator_of("Slice")], 1).draw(1)
+    (fault / "node.jsonl").write_text(node_json.encode(drawn.serialized), encoding="utf-8")
     np.savez(folder / "feeds.npz", **small_models.feeds())  # type: ignore[arg-type]
     entry = '[[expect]]\ncase = "Slice-*"\nstatus = "crash"\nreason = "ticket 1234"\n'
     (folder / "known.toml").write_text(entry, encoding="utf-8")

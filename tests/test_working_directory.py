@@ -128,7 +128,21 @@ def test_no_command_on_runs_executes_a_module_of_a_folder_that_it_reads(place: P
     run("store", "check", "--store", "../store", code=2)  # modules are no files of a store
     run("trend", "--store", "../store")
     run("site", "../store", "--out", "../site")
-    run("nightly", "--target", "cpu", "--op", "Relu", "--store", "../store", "--root", "../nights", "--out", "../night")
+    fuzz = ("--fuzz-minutes", "0.02", "--fuzz-out", "../fuzz")
+    run(
+        "nightly",
+        "--target",
+        "cpu",
+        "--op",
+        "Relu",
+        "--store",
+        "../store",
+        "--root",
+        "../nights",
+        "--out",
+        "../night",
+        *fuzz,
+    )
 
 
 @pytest.mark.slow

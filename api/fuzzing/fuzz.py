@@ -30,6 +30,7 @@ from epcheck.conformance.workers.client import TargetDown
 from epcheck.conformance.workers.idle_workers import IdleWorkers as IdleWorkers
 from epcheck.generators import registry, suite
 from epcheck.generators.fuzzing.graphs import graph_document
+from epcheck.generators.fuzzing.history import SearchHistory
 from epcheck.generators.fuzzing.oracle import Open
 from epcheck.generators.graphs.node_graph import NodeGraph
 from epcheck.generators.operator import Operator
@@ -79,9 +80,16 @@ class _Kept:
         return cls(examples.read(options.out / EXAMPLES, node_json.decode), graphs)
 
 
-def fuzz(options: FuzzOptions, *, progress: Progress = SILENT, workers: IdleWorkers | None = None) -> FuzzResult:
+def fuzz(
+    options: FuzzOptions,
+    *,
+    progress: Progress = SILENT,
+    workers: IdleWorkers | None = None,
+    history: SearchHistory | None = None,
+) -> FuzzResult:
     """Replay the examples of earlier calls, draw nodes and judge them until the time is over, make each fault small,
-    and write a folder for each.
+    and write a folder for each. history: of earlier searches; nodes that they judged are not judged again, and this
+    search is added to it.
 
     An interrupted search (KeyboardInterrupt) is closed like any other; what ended it is in the result.
     Raises TargetError, SelectionError, ExamplesError, LabError, RuntimeInstallError and TargetDown before anything ran,
@@ -97,7 +105,7 @@ def fuzz(options: FuzzOptions, *, progress: Progress = SILENT, workers: IdleWork
             if options.graphs:
                 found, facts, ended = _search_graphs(options, target, kept, progress, idle, compared)
             else:
-                found, facts, ended = _search(options, target, operators, kept, progress, idle, compared)
+                found, facts, ended = _search(options, target, operators, kept, progress, idle, compared, history)
         asked = target if not options.graphs else graph_search.at_level(target, "all")
         faults = tuple(_blame_faults(found.faults.values(), asked, baseline, idle))
     faults = tuple(sorted(faults, key=lambda f: (not f.is_new, bool(f.known), f.cause.symptom.operator, f.cause.id)))
@@ -167,12 +175,13 @@ def _search(
     progress: Progress,
     workers: IdleWorkers,
     baseline: Baseline,
+    history: SearchHistory | None,
 ) -> tuple[Found, Mapping[str, str], str]:
     """What was found, the target's facts, and what ended the search before its time."""
     ended = ""
     with progress.working() as doing, Rounds(Plan((), (target,), jobs=options.jobs), workers) as rounds:
         facts = rounds.facts.get(target.name, {})
-        search = Search(rounds, target.narrow(facts), doing, baseline)
+        search = Search(rounds, target.narrow(facts), doing, baseline, history)
         try:
             search.run(operators, options.seed, Limits(60 * options.minutes, options.nodes), kept.nodes)
         except KeyboardInterrupt:

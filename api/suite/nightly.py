@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, replace
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -61,8 +61,10 @@ _OF_RUN = Group(
 class NightlyOptions:
     """What to run, and what to compare it with. run: without targets, the best of this machine, as in a run. store:
     None for EPCHECK_STORE or `epcheck-store`. out: where the night's files are written; None for the run folder.
-    against: a run's folder or file; None for the last good run of each target's class in the store. fuzz_minutes,
-    fuzz_graph_minutes: None for no search. fuzz_out: what a night found in it, the next one replays first."""
+    against: a run's folder or file; None for the last good run of each target's class in the store. fuzz_minutes: for
+    nodes on each target, 0 for no search; None for a tenth of the seconds of the run, and at least 30 s, for all
+    targets together. fuzz_graph_minutes: for graphs; None for no search. fuzz_out: what a night found in it, the next
+    one replays first."""
 
     run: Annotated[RunOptions, _OF_RUN]
     store: Annotated[
@@ -81,7 +83,13 @@ class NightlyOptions:
     factor: Factor = drift.FACTOR
     fuzz_minutes: Annotated[
         float | None,
-        Option("Fuzz single nodes for this long per target.", metavar="MINUTES", minimum=0.01, panel=SELECT),
+        Option(
+            "Fuzz single nodes for this long per target; 0: not at all.",
+            metavar="MINUTES",
+            minimum=0,
+            default="10 % of the run's time, at least 30 s in all",
+            panel=SELECT,
+        ),
     ] = None
     fuzz_graph_minutes: Annotated[
         float | None,
@@ -137,7 +145,7 @@ def nightly(options: NightlyOptions, *, progress: Progress = SILENT) -> Night:
     reports.write_outcomes(folder)
     maintenance.add(store, folder)
     problems = tuple(problem.sentence for problem in opened.problems)
-    night = Night(folder, ended, assessments, problems, _searches(chosen, ended, options, progress))
+    night = Night(folder, ended, assessments, problems, _searches(chosen, ended, options, store, progress))
     return replace(night, files=_write_reports(night, options.out or folder, options.against))
 
 
@@ -159,7 +167,9 @@ def _write_reports(night: Night, folder: Path, against: Path | None) -> tuple[Pa
     return (folder / PAGE, *(folder / name for name in WRITERS))
 
 
-def _searches(chosen: RunOptions, ended: Run, options: NightlyOptions, progress: Progress) -> tuple[FaultSearch, ...]:
+def _searches(
+    chosen: RunOptions, ended: Run, options: NightlyOptions, store: Path, progress: Progress
+) -> tuple[FaultSearch, ...]:
     """The searches of a night that ran to its end. The seed is that of its date: each night draws something else."""
     if ended.status != COMPLETE:
         return ()
@@ -173,8 +183,9 @@ def _searches(chosen: RunOptions, ended: Run, options: NightlyOptions, progress:
         config=chosen.config,
         jobs=chosen.jobs,
     )
-    budget = Budget(options.fuzz_minutes, options.fuzz_graph_minutes)
-    return tuple(searches(chosen.targets, common, budget, progress))
+    run_s = (datetime.fromisoformat(ended.finished) - datetime.fromisoformat(ended.started)).total_seconds()
+    budget = Budget.of(options.fuzz_minutes, options.fuzz_graph_minutes, run_s, len(chosen.targets))
+    return tuple(searches(chosen.targets, common, budget, store, progress))
 
 
 def _reports_of(night: Night, against: Path | None) -> dict[str, Path]:

@@ -163,7 +163,20 @@ RUN = (
     "--no-reference",
 )
 FIRST_RUN = ("run", "-t", "attacked", "--baseline", "none", *UNPREPARED, "--whole", "--root", "runs", "--no-reference")
-NIGHT = ("nightly", "-t", "attacked", "--op", "Relu", "--thin", "--store", "store", "--root", "runs")
+NIGHT = (
+    "nightly",
+    "-t",
+    "attacked",
+    "--op",
+    "Relu",
+    "--thin",
+    "--store",
+    "store",
+    "--root",
+    "runs",
+    "--fuzz-minutes",
+    "0",
+)
 VALIDATE = ("validate", "model.onnx", "-t", "attacked", "--seed", "0", "--html", "out.html", "--json", "out.json")
 STORE = ("store", "add", "run", "--store", "store")
 

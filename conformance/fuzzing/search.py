@@ -23,6 +23,7 @@ from epcheck.conformance.targets.target import Target
 from epcheck.generators.fuzzing import drawing
 from epcheck.generators.fuzzing.drawing import Drawn, Source, Tally
 from epcheck.generators.fuzzing.drawn_case import case_of
+from epcheck.generators.fuzzing.history import SearchHistory
 from epcheck.generators.operator import Operator
 from epcheck.generators.serialization.node_json import SerializedNode
 
@@ -79,12 +80,18 @@ class Search:
     """The search on one target, in rounds."""
 
     def __init__(
-        self, rounds: Rounds, target: Target, say: Callable[[str], None], baseline: Baseline | None = None
+        self,
+        rounds: Rounds,
+        target: Target,
+        say: Callable[[str], None],
+        baseline: Baseline | None = None,
+        history: SearchHistory | None = None,
     ) -> None:
         """target: with the expectations and claims that apply on this machine. say: takes how far it is, in words.
-        baseline: is asked about failures."""
+        baseline: is asked about failures. history: of earlier searches, to which this one is added."""
         self._rounds = rounds
         self._baseline = baseline or Baseline(None)
+        self._history = history
         self._expectations = target.expectations
         self._claims = target.claims
         self._say = say
@@ -99,7 +106,7 @@ class Search:
         found until then is in `found`."""
         started = time.monotonic()
         until = started + limits.seconds
-        source = Source(operators, seed, claims=self._claims)
+        source = Source(operators, seed, claims=self._claims, history=self._history)
         self.found.tally = source.tally
         try:
             self._replay(operators, examples, until)
@@ -138,6 +145,8 @@ class Search:
                 source.note_untaken(node)
             elif record.status == terms.PASS:
                 source.note_taken(node)
+                if self._history is not None:
+                    self._history.add(node.node, node.binding)
             elif record.status in (terms.CRASH, terms.TIMEOUT):
                 source.note_costly(node)
         self._take_failures(judged, until)

@@ -16,6 +16,7 @@ from epcheck.generators import registry, schema
 from epcheck.generators.case import CaseContext
 from epcheck.generators.claims import Claims
 from epcheck.generators.fuzzing import node_mutation, oracle
+from epcheck.generators.fuzzing.history import SearchHistory
 from epcheck.generators.fuzzing.oracle import Open
 from epcheck.generators.fuzzing.sample_mutation import mutate_sample
 from epcheck.generators.node import Node
@@ -59,22 +60,25 @@ class Drawn:
 @dataclass
 class Tally:
     """What became of the draws. valueless: the operator gives the sample no meaning in that version and dtype, or its
-    generator raises."""
+    generator raises. repeated: an earlier search judged the node."""
 
     drawn: int = 0
     judged: int = 0
     open: int = 0
     valueless: int = 0
+    repeated: int = 0
 
 
 @dataclass(frozen=True)
 class Space:
     """The nodes of one operator that can be drawn. opset: of ai.onnx, where only the version that it resolves to is.
-    claims: of the provider that they are for; what it does not claim is drawn rarely."""
+    claims: of the provider that they are for; what it does not claim is drawn rarely. history: of nodes that are not
+    drawn again; None where any is."""
 
     operator: Operator[Any]
     opset: int | None = None
     claims: Claims | None = None
+    history: SearchHistory | None = None
 
     @cached_property
     def samples(self) -> tuple[Any, ...]:
@@ -112,6 +116,9 @@ class Space:
         node = self._node(sample, version, dtypes, random)
         if node is None:
             tally.valueless += 1
+            return None
+        if self.history is not None and self.history.has(node, binding):
+            tally.repeated += 1
             return None
         truth = oracle.judge(self.operator, node)
         if isinstance(truth, Open):
@@ -172,14 +179,21 @@ class Source:
     """Nodes of several operators in turn, without end. The same seed and the same answers give the same nodes."""
 
     def __init__(
-        self, operators: Iterable[Operator[Any]], seed: int, opset: int | None = None, claims: Claims | None = None
+        self,
+        operators: Iterable[Operator[Any]],
+        seed: int,
+        opset: int | None = None,
+        claims: Claims | None = None,
+        history: SearchHistory | None = None,
     ) -> None:
-        """opset, claims: as in `Space`."""
+        """opset, claims, history: as in `Space`. The operators that the history has least of come first."""
         self.tally = Tally()
         self._random = Random(seed)
-        spaces = (Space(operator, opset, claims) for operator in operators)
+        spaces = (Space(operator, opset, claims, history) for operator in operators)
         self._spaces = [space for space in spaces if space.applications]
         self._next = 0
+        self._history = history or SearchHistory()
+        self._leads = self._history.leads(space.operator.key for space in self._spaces)
         self._untaken: Counter[tuple[str, int, tuple[str, ...]]] = Counter()
         self._costly: Counter[str] = Counter()
 
@@ -192,11 +206,25 @@ class Source:
         tries = TRIES * max(count, len(self._spaces)) if self._spaces else 0
         while count and tries:
             tries -= 1
-            space = self._spaces[self._next]
-            self._next = (self._next + 1) % len(self._spaces)
+            space = self._choose_space()
             if self._wants(space) and (drawn := space.draw(self._random, self.tally)) and self._is_worth(drawn):
                 count -= 1
                 yield drawn
+
+    def _choose_space(self) -> Space:
+        """The operator that is the furthest behind the others; the next one in turn where none is."""
+        place = self._next
+        if self._leads:
+            behind = max(self._leads, key=self._leads.__getitem__)
+            place = next(i for i, space in enumerate(self._spaces) if space.operator.key == behind)
+            self._leads[behind] -= 1
+            if not self._leads[behind]:
+                del self._leads[behind]
+        else:
+            self._next = (self._next + 1) % len(self._spaces)
+        space = self._spaces[place]
+        self._history.turns[space.operator.key] += 1
+        return space
 
     def note_untaken(self, drawn: Drawn) -> None:
         """The provider does not take the node, and need not: others of that version and dtypes are not worth much."""

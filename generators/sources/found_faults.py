@@ -20,12 +20,16 @@ from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.fuzzing import drawing, drawn_case, oracle
 from epcheck.generators.fuzzing.graphs import graph_case, graph_document
+from epcheck.generators.fuzzing.node_digest import digest
 from epcheck.generators.graphs.graph_model import LEVEL
 from epcheck.generators.graphs.node_graph import NodeGraph
 from epcheck.generators.registry import operator_of
 from epcheck.generators.serialization import node_json
 from epcheck.generators.serialization.node_json import DocumentError, SerializedNode
 from epcheck.generators.truth import Open
+
+SOURCE = "harvested"
+"""What `Case.source` says of all cases of such a folder."""
 
 FILE = "faults.jsonl"
 """The file of a folder of harvested cases with such a node or graph on each line."""
@@ -107,15 +111,11 @@ def case_of(found: Found) -> Case:
         node.domain,
         node.since_version,
         "-".join(found.dtypes),
-        drawn_case.PREFIX + drawn_case.digest(node),
+        drawn_case.PREFIX + digest(node),
         found.binding,
         partial(_build, found),
         source=SOURCE,
     )
-
-
-SOURCE = "harvested"
-"""What `Case.source` says, as of the other cases of such a folder."""
 
 
 def _build(found: SerializedNode, case: Case) -> BuiltCase:

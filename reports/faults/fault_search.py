@@ -31,7 +31,8 @@ class FoundFault:
 class FaultSearch:
     """A search on one target. what: `nodes` or `graphs`. judged: how many of them; rate: of these a second. replayed:
     examples of earlier searches. seed: which draws the same ones again. ended: why the search ended early, in words;
-    empty where it did not. out: its folder."""
+    empty where it did not. out: its folder. seconds: how long it took. repeated: nodes that were drawn and not judged,
+    since an earlier search judged them. problem: with the history of searches, in words; empty for none."""
 
     target: str
     what: str
@@ -42,6 +43,9 @@ class FaultSearch:
     ended: str
     out: str
     faults: tuple[FoundFault, ...]
+    seconds: float = 0.0
+    repeated: int = 0
+    problem: str = ""
 
     @property
     def new(self) -> tuple[FoundFault, ...]:
@@ -64,13 +68,16 @@ class FaultSearch:
         if self.ended and not self.judged:
             return f"Not searched: {self.ended}."
         ended = f" It ended early: {self.ended}." if self.ended else ""
+        ended += f" {self.problem}." if self.problem else ""
+        repeated = f", {self.repeated:,} more judged in earlier searches" if self.repeated else ""
         shared = sum(fault.shared for fault in self.faults)
         known = sum(bool(fault.known) for fault in self.faults)
         alike = f", {shared} that the baseline shows too" if shared else ""
         return (
             f"{_count(len(self.new), 'new fault')}, {len(self.again)} found before and still failing, {known} "
-            f"similar to recorded deviations{alike}. {self.judged:,} {self.what} judged, {self.rate:,.0f} a second, "
-            f"{_count(self.replayed, 'example')} replayed first; seed {self.seed}.{ended}"
+            f"similar to recorded deviations{alike}. {self.judged:,} {self.what} judged in {self.seconds:,.0f} s, "
+            f"{self.rate:,.0f} a second{repeated}, {_count(self.replayed, 'example')} replayed first; "
+            f"seed {self.seed}.{ended}"
         )
 
 

@@ -54,7 +54,8 @@ def _plain(patch: pytest.MonkeyPatch) -> None:
 
 def night(mood: str, *options: str, target: str = TARGET) -> Done:
     Path("mood").write_text(mood, encoding="utf-8")
-    return call("nightly", "-t", target, "--baseline", "none", "--no-reference", *CASES, "--out", "night", *options)
+    fixed = ("--baseline", "none", "--no-reference", "--out", "night", "--fuzz-minutes", "0")
+    return call("nightly", "-t", target, *fixed, *CASES, *options)
 
 
 def last_assessment() -> dict[str, Any]:
@@ -143,7 +144,7 @@ def test_two_runs_are_compared_from_folder_and_store() -> None:
 
 def test_without_a_target_the_best_of_the_machine_is_the_candidate(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("epcheck.api.suite.nightly.best_choice", lambda: Choice("cpu", "there is no GPU"))
-    done = call("nightly", "--baseline", "none", "--no-reference", *CASES, "--out", "night")
+    done = call("nightly", "--baseline", "none", "--no-reference", *CASES, "--out", "night", "--fuzz-minutes", "0")
     assert done.code == 0, done.err
     assert "Candidate: cpu (there is no GPU)" in done.out
     assert last_assessment()["target"] == "cpu"

@@ -68,7 +68,7 @@ def test_a_quiet_run_prints_its_verdict_and_its_report() -> None:
 
 def test_a_quiet_night_prints_its_verdict_and_its_report() -> None:
     Path("mood").write_text("good")
-    done = call("nightly", "-t", WRONG, *CASES, "-q")
+    done = call("nightly", "-t", WRONG, *CASES, "-q", "--fuzz-minutes", "0")
     verdict, report = done.out.splitlines()
     assert verdict.startswith("python:turning_backend:answer: first night")
     assert re.fullmatch(r"Report: epcheck-runs/[\w-]+/nightly.html", report)

@@ -33,7 +33,7 @@ NOT_RUN = (
 """Lines in which one of these is found are not run."""
 
 FEW = {
-    "run": ("--limit", "4"), "nightly": ("--limit", "4"), "probe": ("--op", "Relu"),
+    "run": ("--limit", "4"), "nightly": ("--limit", "4", "--fuzz-minutes", "0"), "probe": ("--op", "Relu"),
     "fuzz": ("--minutes", "0.02", "--op", "Relu"),
 }  # fmt: skip
 """Command -> what makes it short."""

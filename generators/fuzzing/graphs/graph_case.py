@@ -8,7 +8,8 @@ from functools import partial
 from epcheck.generators import graph as graphs
 from epcheck.generators import schema
 from epcheck.generators.case import BuiltCase, Case
-from epcheck.generators.fuzzing.drawn_case import PREFIX, digest
+from epcheck.generators.fuzzing.drawn_case import PREFIX
+from epcheck.generators.fuzzing.node_digest import digest
 from epcheck.generators.graphs.graph_model import as_node, model
 from epcheck.generators.graphs.node_graph import NodeGraph
 

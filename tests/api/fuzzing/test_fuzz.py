@@ -5,13 +5,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import call, refused
 from small_cases import HERE
 
 from epcheck import api
+from epcheck.api.fuzzing import history_file, nightly_search
+from epcheck.api.fuzzing.nightly_search import Budget, searches
+from epcheck.api.progress import SILENT
+from epcheck.conformance.targets.specification import resolve
 
 
 @pytest.fixture(autouse=True)
@@ -135,3 +141,62 @@ def test_a_night_searches_and_replays_what_earlier_nights_found(
     assert (again.replayed, again.new, [fault.replayed for fault in again.again]) == (1, (), [True])
     text = (first.folder / "nightly.md").read_text(encoding="utf-8")
     assert "1 new fault, 0 found before and still failing" in text
+    assert again.seed == search.seed + 1
+    (history,) = (tmp_path / "store").glob("searches-*.json")
+    assert json.loads(history.read_text(encoding="utf-8"))["searches"] == 2
+
+
+def a_night(tmp_path: Path, operator: str = "Identity", **options: Any) -> api.Night:
+    target = "python:fuzzing_backends:right"
+    run = api.RunOptions(
+        targets=(target,), baseline="none", operators=(operator,), limit=1, reference=False, root=tmp_path, jobs=1
+    )
+    return api.nightly(api.NightlyOptions(run, tmp_path / "store", fuzz_out=tmp_path / "fuzz", **options))
+
+
+def test_a_night_searches_for_a_share_of_its_time_and_judges_no_node_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    monkeypatch.setattr(nightly_search, "LEAST_S", 2.0)
+    assert a_night(tmp_path, fuzz_minutes=0).searches == ()
+    assert not (tmp_path / "fuzz").exists()
+    first = a_night(tmp_path)
+    (search,) = first.searches
+    assert 2 <= search.seconds < 30
+    assert search.judged > 100
+    (document,) = json.loads((first.folder / "nightly.json").read_text(encoding="utf-8"))["searches"]
+    assert (document["judged"], document["seconds"]) == (search.judged, search.seconds)
+    assert f"{search.judged:,} nodes judged in {search.seconds:,.0f} s" in (first.folder / "nightly.html").read_text(
+        "utf-8"
+    )
+    before = history_file.read(history_file.path_in(tmp_path / "store", search.target))
+    assert (before.searches, 0 < len(before.nodes) <= search.judged) == (1, True)
+    (again,) = a_night(tmp_path).searches
+    after = history_file.read(history_file.path_in(tmp_path / "store", search.target))
+    assert again.repeated > 0
+    assert len(after.nodes) > len(before.nodes)
+    history_file.path_in(tmp_path / "store", search.target).write_text("damaged", encoding="utf-8")
+    (anew,) = a_night(tmp_path).searches
+    assert "it cannot be read: " in anew.sentences
+    assert anew.seed == search.seed
+
+
+def test_the_share_is_a_tenth_of_the_run_and_at_least_30_seconds_in_all() -> None:
+    assert [60 * Budget.of(None, None, run_s, targets).minutes for run_s, targets in ((5, 1), (5, 2), (900, 1))] == [
+        30, 15, 90,
+    ]  # fmt: skip
+    assert Budget.of(2.0, None, 900, 3) == Budget(2.0, 0.0)
+    assert Budget.of(0.0, 1.0, 900, 3) == Budget(0.0, 1.0)
+
+
+def test_a_target_that_cannot_be_searched_is_passed_over_unless_the_user_asks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = replace(resolve("cpu"), name="directml", calls_directml=True)
+    monkeypatch.setattr("epcheck.api.fuzzing.fuzz.resolve", lambda *_: target)
+    common = api.FuzzOptions(seed=739_000, baseline="none", out=tmp_path)
+    assert list(searches(["directml"], common, Budget.of(None, None, 1, 1), tmp_path, SILENT)) == []
+    (asked,) = searches(["directml"], common, Budget.of(1.0, None, 1, 1), tmp_path, SILENT)
+    assert asked.sentences.startswith("Not searched: --target directml: fuzzing draws ONNX nodes")
+    assert asked.seed == 739_000_000

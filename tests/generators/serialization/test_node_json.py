@@ -9,7 +9,7 @@ import pytest
 
 from epcheck.generators import registry
 from epcheck.generators.fuzzing.drawing import Source
-from epcheck.generators.fuzzing.drawn_case import digest
+from epcheck.generators.fuzzing.node_digest import digest
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.serialization import node_json
 from epcheck.generators.serialization.node_json import DocumentError, SerializedNode

@@ -19,6 +19,7 @@ def fault(name: str, known: str = "", replayed: bool = False, reason: str = "wro
 SEARCH = FaultSearch(
     "dml", "nodes", 739577, 12345, 245.4, 3, "", "out",
     (fault("a", reason=HOSTILE), fault("b", replayed=True), fault("c", known="Relu-14/*: ticket 1")),
+    50.3, 17,
 )  # fmt: skip
 NONE = FaultSearch("dml", "graphs", 7, 0, 0.0, 0, "the example database cannot be read", "out", ())
 
@@ -27,8 +28,8 @@ def test_new_faults_are_told_from_those_that_are_still_there() -> None:
     assert [found.id for found in SEARCH.new] == ["a"]
     assert [found.id for found in SEARCH.again] == ["b"]
     assert SEARCH.sentences == (
-        "1 new fault, 1 found before and still failing, 1 similar to recorded deviations. 12,345 nodes judged, 245 a "
-        "second, 3 examples replayed first; seed 739577."
+        "1 new fault, 1 found before and still failing, 1 similar to recorded deviations. 12,345 nodes judged in 50 s, "
+        "245 a second, 17 more judged in earlier searches, 3 examples replayed first; seed 739577."
     )
     assert NONE.sentences == "Not searched: the example database cannot be read."
 
