@@ -233,6 +233,14 @@ def ngram_truth(node: Node) -> Truth:
     if isinstance(hasher, str):
         return Refusal(hasher)
     ids, past, segments = node.array("input_ids"), node.value("past_ids"), node.value("segment_ids")
+    largest, most = (
+        int(max(hasher.multipliers)),
+        max(int(part.max(initial=0)) for part in (ids, past) if part is not None),
+    )
+    least = min(int(part.min(initial=0)) for part in (ids, past) if part is not None)
+    fits = least >= 0 <= hasher.fill and largest * max(most, hasher.fill) <= np.iinfo(ids.dtype).max
+    fits &= min(hasher.multipliers) >= 0
+    assert fits, "the page does not say what becomes of a product that does not fit"
     bounds, before = node.value("cumulative_sequence_length"), node.value("past_segment_ids")
     kept = hasher.order - 1
     ends = None if bounds is None else bounds.tolist()

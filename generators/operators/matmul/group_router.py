@@ -25,6 +25,8 @@ DECLARES = ("com.microsoft::MoEGroupRouter",)
 SINGLE = Precision(np.dtype(np.float32))
 GAP = 1e-3
 """How far apart the scores of the data are where one is chosen and the other is not."""
+TRIES = 50
+"""For each row of them, at most."""
 FULL = ("selection_scores", "router_weights")
 NO_SCALAR = "logits have an axis of experts, whose number is that of expert_bias"
 
@@ -74,10 +76,12 @@ def draw(sample: RouterSample, context: CaseContext) -> Mapping[str, Array]:
     own = _read_counts(node)
     rows: list[Array] = []
     bias = rng.uniform(-0.2, 0.2, experts - sample.short_bias).astype(np.float32)
-    while len(rows) < int(np.prod(sample.shape[:-1])):
+    for _ in range(TRIES * int(np.prod(sample.shape[:-1]))):
         row = (sample.size * rng.uniform(-1, 1, experts) - (sample.size if sample.size > 10 else 0)).astype(dtype)
         if sample.refused or sample.omitted or _choose(sigmoid(row.astype(np.float64)) + bias, **own)[1]:
             rows.append(row)
+        if len(rows) == int(np.prod(sample.shape[:-1])):
+            break
     logits = np.array(rows, dtype).reshape(sample.shape)
     if sample.width:
         logits = rng.uniform(-1, 1, (*sample.shape[:-1], sample.width)).astype(dtype)
@@ -134,7 +138,9 @@ def truth(node: Node) -> Truth:
         whole = exact(np.broadcast_to(bias, scores.value.shape))
         return Outputs((SINGLE.output(FULL[0], SINGLE.add(scores, whole)), SINGLE.output(FULL[1], scores)))
     own = _read_counts(node)
-    chosen = np.array([_choose(row + bias, **own)[0] for row in scores.value]).reshape(scores.value.shape)
+    choices = [_choose(row + bias, **own) for row in scores.value]
+    assert all(clear for _, clear in choices), "scores are so near that either may be chosen"
+    chosen = np.array([choice for choice, _ in choices]).reshape(scores.value.shape)
     with np.errstate(divide="ignore"):
         logarithm = np.log(np.maximum(scores.value, 1e-20))
     error = scores.error / np.maximum(scores.value, 1e-20) + 6 * SINGLE.unit * np.abs(logarithm)

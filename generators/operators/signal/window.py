@@ -88,6 +88,7 @@ def truth(node: Node) -> Truth:
     if node.array("size").ndim:
         return Refusal("size must be a scalar")
     dtype, size = np.dtype(helper.tensor_dtype_to_np_dtype(datatype)), int(node.array("size"))
+    assert size > (node.integer("periodic", 1) == 0), "a window of no element, or a symmetric one of one"
     angle = 2 * np.pi * np.arange(size) / max(size if node.integer("periodic", 1) else size - 1, 1)
     a0, a1, a2 = COEFFICIENTS[node.op_type]
     exact = np.asarray(a0 - a1 * np.cos(angle) + a2 * np.cos(2 * angle))
