@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -19,8 +20,8 @@ from epcheck.generators.truth import Output, Outputs, Refusal, Truth
 
 DECLARES = ("com.microsoft::DynamicTimeWarping",)
 
-TRIES = 300
-"""Matrices that are drawn until one has a clear path, at most."""
+TRIES, MOST_COSTS = 300, 400_000
+"""Matrices that are drawn until one has a clear path, and costs in all of them, at most."""
 MATRIX = "the input has 2 dimensions, or 3 with a first one of size 1"
 
 
@@ -61,7 +62,7 @@ def samples() -> Iterator[WarpingSample]:
 def draw(sample: WarpingSample, context: CaseContext) -> Mapping[str, Array]:
     """Costs drawn again until no step is a matter of rounding."""
     shape = sample.shape
-    for _ in range(TRIES):
+    for _ in range(max(1, min(TRIES, MOST_COSTS // max(prod(shape), 1)))):
         costs = context.rng.uniform(0, 1, shape)
         if sample.values == "negative":
             costs = costs - 2
