@@ -18,7 +18,7 @@ from epcheck.conformance.targets.target import Target
 from epcheck.conformance.test_data import model_file
 from epcheck.generators.array import Array
 from epcheck.models.accuracy import thresholds, verdict
-from epcheck.models.accuracy.thresholds import Override, Threshold
+from epcheck.models.accuracy.thresholds import Override, Threshold, ThresholdSource
 from epcheck.models.accuracy.verdict import Verdict
 from epcheck.models.execution.evaluators import Evaluators
 from epcheck.models.execution.model_outcome import CREATE, RUN, ModelOutcome
@@ -383,13 +383,16 @@ def _step(trial: Trial, target: Target, outcome: ModelOutcome, changed: tuple[st
 
 
 def _extend_thresholds(found: Validation, trial: Trial, bounds: Mapping[str, Threshold]) -> dict[str, Threshold]:
-    """The thresholds of the outputs, extended by the model's sensitivity where that was measured in this trial."""
+    """The thresholds of the outputs, extended by the model's sensitivity, or replaced by its noise, where that was
+    measured in this trial."""
+    judged = [each for each in found.verdicts if each.trial == trial.name and each.against == verdict.ORACLE]
     sensitive = {
-        judged.output: verdict.extend_threshold(judged.threshold, judged.sensitivity)
-        for judged in found.verdicts
-        if judged.trial == trial.name and judged.sensitivity is not None
+        each.output: verdict.extend_threshold(each.threshold, each.sensitivity)
+        for each in judged
+        if each.sensitivity is not None
     }
-    return {**bounds, **sensitive}
+    noisy = {each.output: each.threshold for each in judged if each.threshold.source is ThresholdSource.NOISE}
+    return {**bounds, **sensitive, **noisy}
 
 
 def _first_failing(found: Validation, tried: Sequence[Trial], outcomes: Sequence[ModelOutcome]) -> int:
