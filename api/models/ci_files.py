@@ -17,16 +17,21 @@ SHOWN = 50
 
 
 def annotate(gate: Gate, root: Path | None = None) -> tuple[Annotation, ...]:
-    """At most ten, one for each model and target that does not pass, what fails first. root: of the repository; None
-    for the working directory."""
+    """At most ten, one for each model and target that does not pass or has a wrong node, what fails first. root: of the
+    repository; None for the working directory."""
     base = _base(root)
-    wrong = sorted((each for each in gate.checked if each.result != PASSES), key=lambda each: each.result != FAILS)
+    wrong = sorted(_noteworthy(gate), key=lambda each: each.result != FAILS)
     return at_most([_annotation(checked, base) for checked in wrong])
 
 
 def step_summary(gate: Gate, root: Path | None = None) -> str:
     """Markdown: a row for each model and target, then what to do about those that do not pass. root: as above."""
     return "\n".join(_lines(gate, _base(root)))
+
+
+def _noteworthy(gate: Gate) -> Iterator[CheckedModel]:
+    """What does not pass, or has a wrong node."""
+    return (checked for checked in gate.checked if checked.result != PASSES or checked.has_wrong_nodes)
 
 
 def _base(root: Path | None) -> Path:
@@ -60,7 +65,7 @@ def _lines(gate: Gate, base: Path) -> Iterator[str]:
     if len(gate.checked) > SHOWN:
         yield f"… and {len(gate.checked) - SHOWN:,} more: see the page."
         yield ""
-    wrong = [checked for checked in gate.checked if checked.result != PASSES]
+    wrong = list(_noteworthy(gate))
     for checked in wrong[:SHOWN]:
         found = checked.validation
         command = f" {code(_relative(reduce_command(found), base))}" if found is not None and found.reduce_args else ""

@@ -8,7 +8,7 @@ from typing import Any
 
 from epcheck.models.gate.limits import PASS, GateLimits
 from epcheck.models.validation.document import document as of_validation
-from epcheck.models.validation.validation import UNJUDGED, Validation
+from epcheck.models.validation.validation import RIGHT, UNJUDGED, Validation
 
 PASSES, FAILS, CANNOT_TELL = "passes", "fails", "cannot tell"
 """Results of a model on a target, and of all together."""
@@ -34,7 +34,14 @@ class CheckedModel:
     @property
     def command(self) -> str:
         """The command line that validates it once more."""
-        return f'epcheck validate "{self.path}" --target "{self.target}"'
+        strict = " --strict-nodes" if self.has_wrong_nodes and self.result == FAILS else ""
+        return f'epcheck validate "{self.path}" --target "{self.target}"{strict}'
+
+    @property
+    def has_wrong_nodes(self) -> bool:
+        """Whether nodes are wrong alone, although the outputs are not wrong."""
+        found = self.validation
+        return found is not None and found.status in (RIGHT, UNJUDGED) and bool(found.wrong_nodes)
 
     @property
     def result(self) -> str:
@@ -47,8 +54,10 @@ class CheckedModel:
 
     @property
     def status(self) -> str:
-        """Of the validation; `unusable` where there is none."""
-        return self.validation.status if self.validation else "unusable"
+        """Of the validation, with `wrong node` where one is wrong next to outputs that are not; `unusable` where there
+        is none."""
+        status = self.validation.status if self.validation else "unusable"
+        return f"{status}, wrong node" if self.has_wrong_nodes else status
 
     @property
     def words(self) -> str:

@@ -31,7 +31,7 @@ def junit(gate: Gate) -> str:
                 message, *_ = each.broken or (each.words,)
                 element = ElementTree.SubElement(case, tag, type=each.status, message=_text(message))
                 element.text = _text(f"{each.words}\nreproduce with: {each.command}")
-            elif each.validation is not None and each.validation.wrong_nodes:
+            elif each.has_wrong_nodes:
                 ElementTree.SubElement(case, "system-out").text = _text(f"{each.words}\nreproduce with: {each.command}")
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=False) + "\n"

@@ -92,7 +92,7 @@ def show_table(terminal: Terminal, gate: Gate) -> None:
         table.add_row(*cells, style=RESULTS[checked.result])
     terminal.print_table(table)
     for checked in gate.checked:
-        if checked.result != PASSES:
+        if checked.result != PASSES or checked.has_wrong_nodes:
             terminal.print(brief(f"{checked.name} on {checked.target}: {checked.words}"), style=RESULTS[checked.result])
 
 

@@ -280,7 +280,11 @@ def test_a_wrong_node_beside_right_outputs_fails_where_nodes_are_strict(gate: ap
     for limits, result, level, tag in ((GateLimits(), "passes", "warning", "system-out"),
                                        (GateLimits(strict_nodes=True), "fails", "error", "failure")):  # fmt: skip
         each = replace(checked, validation=odd, broken=find_broken_limits(odd, limits))
-        assert each.result == result
+        assert (each.result, each.status, each.has_wrong_nodes) == (result, "right, wrong node", True)
+        assert each.command.endswith("--strict-nodes") == (result == "fails")
+        (annotation,) = ci_files.annotate(Gate((each,), limits))
+        assert annotation.level == ("error" if result == "fails" else "warning")
+        assert "- a.onnx on cpu: " in ci_files.step_summary(Gate((each,), limits))
         run = json.loads(sarif(Gate((each,), limits)))["runs"][0]
         found = [(r["ruleId"], r["level"]) for r in run["results"] if r["ruleId"] != "remark"]
         assert found == [("wrong-node", level)]
