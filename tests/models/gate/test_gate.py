@@ -26,6 +26,7 @@ from epcheck.conformance.targets.config import load_config
 from epcheck.conformance.targets.target import Target, TargetError
 from epcheck.models.accuracy.thresholds import Override
 from epcheck.models.execution.model_outcome import ModelOutcome, Timing
+from epcheck.models.gate import page as gate_page
 from epcheck.models.gate.gate import Gate
 from epcheck.models.gate.junit import junit
 from epcheck.models.gate.limits import GateLimits, find_broken_limits
@@ -282,6 +283,7 @@ def test_a_wrong_node_beside_right_outputs_fails_where_nodes_are_strict(gate: ap
         each = replace(checked, validation=odd, broken=find_broken_limits(odd, limits))
         assert (each.result, each.status, each.has_wrong_nodes) == (result, "right, wrong node", True)
         assert each.command.endswith("--strict-nodes") == (result == "fails")
+        assert wrong.wrong_nodes[0].words[:20] in gate_page.render(Gate((each,), limits))
         (annotation,) = ci_files.annotate(Gate((each,), limits))
         assert annotation.level == ("error" if result == "fails" else "warning")
         assert "- a.onnx on cpu: " in ci_files.step_summary(Gate((each,), limits))
