@@ -23,7 +23,7 @@ from epcheck.generators.node import Node, qualified_name
 from epcheck.generators.serialization.node_proto import read_node
 from epcheck.generators.truth import Output, Outputs, Refusal, Selection, Truth
 from epcheck.models.graph.feed import Feed
-from epcheck.models.oracle import batch_normalization, contrib, convolution, narrow_cast, reference
+from epcheck.models.oracle import batch_normalization, convolution, narrow_cast, reference, zip_map
 
 SUITE, REFERENCE, OWN = "epcheck.generators", "onnx.reference", "epcheck.models"
 """Who computed a node."""
@@ -114,20 +114,14 @@ def _compute_node(node: onnx.NodeProto, inputs: Sequence[Feed], opsets: Mapping[
         raise OracleError(f"{describe_node(node)} has no oracle: in opset {opsets.get('', 1)} it trains")
     if node.op_type in _ARITHMETIC and not domain and opsets.get("", 1) >= BROADCASTS and all(map(_is_wide, inputs)):
         return Computed((np.asarray(_ARITHMETIC[node.op_type](*inputs)),), OWN)
-    if (domain, node.op_type) in contrib.OPERATORS:
-        return Computed(contrib.OPERATORS[domain, node.op_type](node, inputs), OWN)
-    if (domain, node.op_type) == contrib.RECURRENT:
-        plain, weights = contrib.as_lstm(node, inputs)
-        return Computed(_by_suite(plain, weights, "", {"": LSTM_OPSET}), OWN)
+    if (domain, node.op_type) == ("ai.onnx.ml", "ZipMap"):
+        return Computed((zip_map.evaluate(node, inputs),), OWN)
     if _is_of_suite(node, inputs, domain, opsets):
         return Computed(_by_suite(node, inputs, domain, opsets), SUITE)
     if why := reference.explain_distrust(node):
         raise OracleError(f"{describe_node(node)} has no oracle: {why}")
     return Computed(tuple(map(widen_value, reference.evaluate(node, inputs, opsets))), REFERENCE)
 
-
-LSTM_OPSET = 14
-"""The version of LSTM that a DynamicQuantizeLSTM stands for."""
 
 BROADCASTS = 7
 """The first opset whose arithmetic broadcasts as numpy's does."""
