@@ -20,9 +20,12 @@ STEPS = ("create", "run", "repeat", "timing")
 MAX_MESSAGE = 8192
 """Characters of a worker's message that are read. Ours sends half as many."""
 
-DEVICE_LOST = re.compile(r"887A00(?:05|06|07|20)|DXGI_ERROR_DEVICE_(?:REMOVED|HUNG|RESET)", re.IGNORECASE)
+DEVICE_LOST = re.compile(
+    r"887A00(?:05|06|07|20)|DXGI_ERROR_DEVICE_(?:REMOVED|HUNG|RESET)|CUDA failure 7(?:00|02|1[04-9])\b", re.IGNORECASE
+)
 """How a provider reports that the device is gone: every later session of the process fails, too. The codes are those of
-DXGI_ERROR_DEVICE_REMOVED, _HUNG and _RESET and of DXGI_ERROR_DRIVER_INTERNAL_ERROR in winerror.h."""
+DXGI_ERROR_DEVICE_REMOVED, _HUNG and _RESET and of DXGI_ERROR_DRIVER_INTERNAL_ERROR in winerror.h, and those of
+`cudaError_t` after which a process has to be started again (driver_types.h): 700 is an illegal memory access."""
 
 OUT_OF_MEMORY = re.compile(r"8007000E|bad[ _]alloc|Failed to allocate memory", re.IGNORECASE)
 """How a provider reports that there is no memory left; 8007000E is E_OUTOFMEMORY."""

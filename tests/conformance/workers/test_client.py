@@ -207,13 +207,21 @@ def test_a_second_handshake_and_bytes_that_are_no_frame_are_its_loss() -> None:
     assert lost(driven.client.handle(event)).why == "its worker wrote 5 bytes that are no frame: b'hello' to stdout"
 
 
-def test_a_device_that_is_gone_is_the_loss_of_its_worker() -> None:
+@pytest.mark.parametrize("code", ["887A0005", "CUDA failure 700: an illegal memory access", "CUDA failure 719: launch"])
+def test_a_device_that_is_gone_is_the_loss_of_its_worker(code: str) -> None:
     driven = Driven().ready()
     driven.client.send("a", [])
-    message = "Non-zero status\n code: 887A0005"
+    message = f"Non-zero status\n code: {code}"
     found = lost(driven.frame(op="done", id="a", stage="run", error="Fail", message=message))
-    assert (found.why, found.kind) == ("the device was lost: Non-zero status code: 887A0005", CRASHED)
+    assert (found.why, found.kind) == (f"the device was lost: Non-zero status code: {code}", CRASHED)
     assert driven.process.killed_because == found.why
+
+
+def test_an_argument_that_cuda_refuses_is_no_loss_of_the_device() -> None:
+    driven = Driven().ready()
+    driven.client.send("a", [])
+    message = "CUDA failure 1: invalid argument; CUDA failure 7000"
+    assert isinstance(driven.frame(op="done", id="a", stage="run", error="Fail", message=message), FrameReceived)
 
 
 def test_a_session_that_succeeds_may_mention_a_lost_device() -> None:
