@@ -14,12 +14,14 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 import small_models
 from command_line import call
 from documents import PAGES, ROOT, in_blocks, make_world
 from fault_injection.planted_precision import planted
 from fault_injection.planted_quantizers import Parts
+from onnx import numpy_helper
 
 from epcheck import api
 
@@ -49,7 +51,16 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with what the pages name, among it a run that has failures, and one of two targets."""
     folder = tmp_path_factory.mktemp("world")
     make_world(folder)
-    np.savez(folder / "inputs.npz", x=small_models.feeds()["x"][:1])
+    x = small_models.feeds()["x"][:1]
+    np.savez(folder / "inputs.npz", x=x)
+    session = onnxruntime.InferenceSession(folder / "model.onnx", providers=["CPUExecutionProvider"])
+    outputs = dict(zip((output.name for output in session.get_outputs()), session.run(None, {"x": x}), strict=True))
+    np.savez(folder / "torch.npz", **outputs)
+    data = folder / "test_data_set_0"
+    data.mkdir()
+    (data / "input_0.pb").write_bytes(numpy_helper.from_array(x, "x").SerializeToString())
+    for index, (name, value) in enumerate(outputs.items()):
+        (data / f"output_{index}.pb").write_bytes(numpy_helper.from_array(value, name).SerializeToString())
     half = planted("exponent", 2, 1)
     onnx.save(half.model, folder / "half.onnx")
     quantised = Parts()
