@@ -8,6 +8,9 @@ from typing import Any, Protocol
 from epcheck.generators.case import Case
 from epcheck.generators.operator import Operator
 
+HARVESTED, FAULTS_FILE = "harvested", "faults.jsonl"
+"""`Case.source` of the cases of a folder that `epcheck harvest` wrote, and its file with what the fuzzer found."""
+
 
 class CaseSource(Protocol):
     """An engine that makes cases of what an operator declares: a module."""

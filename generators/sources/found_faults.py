@@ -26,12 +26,10 @@ from epcheck.generators.graphs.node_graph import NodeGraph
 from epcheck.generators.registry import operator_of
 from epcheck.generators.serialization import node_json
 from epcheck.generators.serialization.node_json import DocumentError, SerializedNode
+from epcheck.generators.sources.case_source import FAULTS_FILE, HARVESTED
 from epcheck.generators.truth import Open
 
-SOURCE = "harvested"
-"""What `Case.source` says of all cases of such a folder."""
-
-FILE = "faults.jsonl"
+FILE = FAULTS_FILE
 """The file of a folder of harvested cases with such a node or graph on each line."""
 
 GRAPH = '{"graph": '
@@ -104,7 +102,7 @@ def _read(path: Path, _modified_ns: int, _size: int) -> tuple[Found, ...]:
 def case_of(found: Found) -> Case:
     """The case, under the id that it has in reports of the fuzzer."""
     if isinstance(found, NodeGraph):
-        return replace(graph_case.case_of(found), builder=partial(_build_graph, found), source=SOURCE)
+        return replace(graph_case.case_of(found), builder=partial(_build_graph, found), source=HARVESTED)
     node = found.node
     return Case(
         node.op_type,
@@ -114,7 +112,7 @@ def case_of(found: Found) -> Case:
         drawn_case.PREFIX + digest(node),
         found.binding,
         partial(_build, found),
-        source=SOURCE,
+        source=HARVESTED,
     )
 
 

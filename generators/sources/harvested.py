@@ -25,8 +25,7 @@ from epcheck.generators.harvested.harvested_node import HarvestedNode, digest
 from epcheck.generators.operator import Operator, build_case, random_source
 from epcheck.generators.registry import all_operators
 from epcheck.generators.serialization.node_json import DocumentError
-from epcheck.generators.sources import found_faults
-from epcheck.generators.sources.found_faults import SOURCE
+from epcheck.generators.sources.case_source import FAULTS_FILE, HARVESTED
 
 CASES = "cases.jsonl"
 """The file of a folder with one harvested node on each line."""
@@ -41,7 +40,7 @@ class HarvestError(EpcheckError, ValueError):
 
 def is_harvest(folder: Path) -> bool:
     """Whether `epcheck harvest` wrote the folder."""
-    return any((folder / name).is_file() for name in (CASES, found_faults.FILE))
+    return any((folder / name).is_file() for name in (CASES, FAULTS_FILE))
 
 
 def read_nodes(folder: Path) -> tuple[HarvestedNode, ...]:
@@ -84,12 +83,16 @@ def cases(folder: Path) -> Iterator[Case]:
         if case.id not in seen:
             seen.add(case.id)
             yield case
+    if not (folder / FAULTS_FILE).is_file():
+        return
+    from epcheck.generators.sources import found_faults  # it loads the oracles of every family
+
     try:
         yield from found_faults.cases(folder)
     except DocumentError as error:
         raise HarvestError(str(error)) from None
     except OSError as error:
-        raise HarvestError(f"'{folder / found_faults.FILE}' cannot be read: {error}") from None
+        raise HarvestError(f"'{folder / FAULTS_FILE}' cannot be read: {error}") from None
 
 
 def case_of(node: HarvestedNode, operator: Operator[Any], folder: Path | None = None) -> Case:
@@ -100,7 +103,7 @@ def case_of(node: HarvestedNode, operator: Operator[Any], folder: Path | None = 
     dtype = "-".join(node.dtypes)
     builder = partial(_build, operator, node)
     place = "" if folder is None else str(folder)
-    return Case(node.op_type, node.domain, node.since_version, dtype, sample, binding, builder, place, source=SOURCE)
+    return Case(node.op_type, node.domain, node.since_version, dtype, sample, binding, builder, place, source=HARVESTED)
 
 
 def _build(operator: Operator[Any], harvested: HarvestedNode, case: Case) -> BuiltCase:
