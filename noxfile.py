@@ -96,7 +96,7 @@ def designs(session: nox.Session) -> None:
 @nox.session
 def readings(session: nox.Session) -> None:
     """Names the wrong readings that no case of an operator tells; `-- --op NAME` looks at one operator."""
-    session.run("python", "tests/generators/readings.py", *session.posargs)
+    session.run("python", "tests/generators/readings.py", *session.posargs, env={"PYTHONPATH": "tests/mutants"})
 
 
 @nox.session

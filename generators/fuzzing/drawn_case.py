@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -10,22 +11,29 @@ from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.fuzzing.drawing import Drawn
 from epcheck.generators.fuzzing.node_digest import digest
 from epcheck.generators.node import Node
+from epcheck.generators.serialization.node_json import SerializedNode
 
 PREFIX = "fuzz_"
 """What the names of samples begin with that nobody wrote."""
 
 
 def case_of(drawn: Drawn) -> Case:
+    """The case of a node."""
+    return identify_node(drawn.serialized, partial(_build, drawn))
+
+
+def identify_node(found: SerializedNode, builder: Callable[[Case], BuiltCase], source: str = "") -> Case:
     """The case of a node: its id has a digest of all that the node is, so the same node has the same id."""
-    node = drawn.node
+    node = found.node
     return Case(
         node.op_type,
         node.domain,
         node.since_version,
-        "-".join(drawn.dtypes),
+        "-".join(found.dtypes),
         PREFIX + digest(node),
-        drawn.binding,
-        partial(_build, drawn),
+        found.binding,
+        builder,
+        source=source,
     )
 
 

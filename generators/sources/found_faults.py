@@ -20,7 +20,6 @@ from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.fuzzing import drawing, drawn_case, oracle
 from epcheck.generators.fuzzing.graphs import graph_case, graph_document
-from epcheck.generators.fuzzing.node_digest import digest
 from epcheck.generators.graphs.graph_model import LEVEL
 from epcheck.generators.graphs.node_graph import NodeGraph
 from epcheck.generators.registry import operator_of
@@ -103,17 +102,7 @@ def case_of(found: Found) -> Case:
     """The case, under the id that it has in reports of the fuzzer."""
     if isinstance(found, NodeGraph):
         return replace(graph_case.case_of(found), builder=partial(_build_graph, found), source=HARVESTED)
-    node = found.node
-    return Case(
-        node.op_type,
-        node.domain,
-        node.since_version,
-        "-".join(found.dtypes),
-        drawn_case.PREFIX + digest(node),
-        found.binding,
-        partial(_build, found),
-        source=HARVESTED,
-    )
+    return drawn_case.identify_node(found, partial(_build, found), HARVESTED)
 
 
 def _build(found: SerializedNode, case: Case) -> BuiltCase:

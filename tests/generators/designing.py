@@ -18,7 +18,7 @@ import sys
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import combinations, product
+from itertools import combinations
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -28,7 +28,6 @@ import numpy as np
 import onnx
 from built_suite import DEVIATIONS, NO_INFERENCE
 from node_aspects import describe_aspects
-from readings import ANY, survey_operator
 
 from epcheck.api import RunOptions, run
 from epcheck.conformance.preparation.prepared_case import directml_opinion
@@ -66,9 +65,6 @@ WRAPPED = frozenset({
 
 UNDESIGNED = "sequence"
 """The family whose samples are not varied: a number that is changed may be that of the turns of a loop."""
-
-READ, LEAST = 200, 25
-"""Variations among which is chosen by what they detect, and pairs of a reading and an aspect that one must add."""
 
 KNOWN = 500
 """Cases of an operator, spread over its list, whose pairs and triples need no design."""
@@ -233,8 +229,7 @@ def choose_designs(operator: Operator[Any], most: int, seed: str) -> tuple[Desig
             if not isinstance(built.truth, Refusal):
                 coverage.add(describe_aspects(built.node, case.dtype.split("-"), case.binding, built.truth))
     known = frozenset(map(_id_of, kept))
-    every_draw = draw_designs(operator, CANDIDATES, seed)
-    drawn = [(design, aspects) for design, aspects in every_draw if _id_of(design) not in known]
+    drawn = [drawn for drawn in draw_designs(operator, CANDIDATES, seed) if _id_of(drawn[0]) not in known]
     queue = [(-coverage.gain(aspects), index) for index, (_, aspects) in enumerate(drawn)]
     heapq.heapify(queue)
     chosen: list[Design] = []
@@ -252,37 +247,11 @@ def choose_designs(operator: Operator[Any], most: int, seed: str) -> tuple[Desig
     return (*kept, *chosen)
 
 
-def choose_detecting(operator: Operator[Any], most: int, seed: str) -> tuple[Design, ...]:
-    """The designs of the operator and up to so many more: each time the one that detects most wrong readings under
-    an aspect of its node under which no case before detects them (`readings`)."""
-    kept = read_designs(operator)
-    survey = survey_operator(operator.key)
-    known = {_id_of(design) for design in kept}
-    left: list[tuple[Design, frozenset[tuple[str, str]]]] = []
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for design, aspects in draw_designs(operator, READ, seed):
-            case = design.make_case(operator)
-            if case.id not in known:
-                names = [name for name, detects in survey.list_answers(case.build(), lambda _: True) if detects]
-                left.append((design, frozenset(product(names, (ANY, *aspects)))))
-    chosen: list[Design] = []
-    while left and len(chosen) < most:
-        left = [(design, new) for design, pairs in left if len(new := pairs - survey.detections) >= LEAST]
-        if left:
-            design, new = max(left, key=lambda each: len(each[1]))
-            chosen.append(design)
-            survey.detections.update(new)
-    print(f"{operator.key}: {len(kept)} + {len(chosen)}; not detected: {', '.join(survey.undetected)}", flush=True)
-    return (*kept, *chosen)
-
-
 def main(arguments: list[str]) -> int:
     """Write the files of the families of these operators anew."""
     parser = argparse.ArgumentParser(description="choose the designed cases of operators")
     parser.add_argument("--op", action="append", help="an operator; all by default; repeat for more")
     parser.add_argument("--most", type=int, default=44, help="designs of an operator, at most; 44 by default")
-    parser.add_argument("--detecting", type=int, default=0, help="instead, so many more that detect wrong readings")
     parser.add_argument("--seed", default="1", help="another seed draws other variations")
     options = parser.parse_args(arguments)
     families: dict[Path, list[Operator[Any]]] = {}
@@ -320,11 +289,7 @@ def find_refused(ids: Collection[str]) -> frozenset[str]:
 
 def _choose(operator: Operator[Any], options: argparse.Namespace) -> tuple[Design, ...]:
     is_asked = not options.op or operator.key in options.op
-    if not is_asked:
-        return read_designs(operator)
-    if options.detecting:
-        return choose_detecting(operator, options.detecting, options.seed)
-    return choose_designs(operator, options.most, options.seed)
+    return choose_designs(operator, options.most, options.seed) if is_asked else read_designs(operator)
 
 
 def _write(path: Path, by_key: Mapping[str, Sequence[Design]]) -> None:

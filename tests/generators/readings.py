@@ -1,4 +1,4 @@
-"""Which wrong readings (`wrong_reading`) the cases of an operator detect, and under which conditions.
+"""Which wrong readings (`wrong_reading`) the cases of an operator detect.
 
     nox -s readings -- --op Slice            # or all operators
 
@@ -12,15 +12,14 @@ import argparse
 import sys
 import tomllib
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any
 
 import numpy as np
-from node_aspects import describe_aspects
+from mutant import outputs_of
+from test_mutants import UNREAD
 from wrong_reading import WRITTEN, change_array, list_misreadings
 
 from epcheck.conformance.comparison import compare
@@ -28,7 +27,6 @@ from epcheck.generators import suite
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.fuzzing.domains import domain
-from epcheck.generators.graphs.graph_sample import KINDS
 from epcheck.generators.node import Node
 from epcheck.generators.operator import FOREIGN, Operator
 from epcheck.generators.operator_index import family_folder
@@ -37,16 +35,6 @@ from epcheck.generators.truth import Outputs, Refusal, Selection, Truth
 
 MOST_ELEMENTS = 1 << 14
 """Of an input or an output of a case that is looked at."""
-
-TRIES = 10
-"""Cases with an aspect that are asked for a reading, at most."""
-
-UNREAD = {"undefined", "optional", "beyond", *KINDS}
-"""Cases of which the truth of their operator does not say all."""
-
-ANY = ""
-"""The aspect that every node has."""
-
 
 EVERYWHERE: Mapping[str, str] = {
     "denormals are 0": "a provider may flush denormals, and errors that are allowed are larger",
@@ -74,76 +62,41 @@ def find_reason(key: str, name: str) -> str:
     return EVERYWHERE.get(how) or next((why for end, why in read_reasons(key).items() if fnmatchcase(name, end)), "")
 
 
-@dataclass
-class Survey:
-    """What the cases of one operator detect: (reading, aspect) -> whether one with that aspect detects the reading.
+def list_answers(
+    operator: Operator[Any], built: BuiltCase, is_asked: Callable[[str], bool]
+) -> Iterator[tuple[str, bool]]:
+    """(reading, whether the case detects it) for those that are asked for and make a difference to the node."""
+    if not _is_readable(built):
+        return
+    node, right = built.node, outputs_of(built.truth)
+    assert right is not None
+    for reading in list_misreadings(node):
+        if is_asked(reading.name):
+            other = reading.misread(node)
+            if other is not None and not _are_same_nodes(node, other):
+                yield reading.name, _detects(operator, built, other)
+    for number, (output, value) in enumerate(right.items()):
+        for how, (kinds, _) in WRITTEN.items():
+            name = f"output {number}: {how}"
+            if value.dtype.kind in kinds and is_asked(name):
+                changed = change_array(WRITTEN, how, value)
+                if not _are_same(changed, value):
+                    yield name, _is_wrong(built.truth, {**right, output: changed})
 
-    tries: how many were asked.
-    """
 
-    operator: Operator[Any]
-    detections: set[tuple[str, str]] = field(default_factory=set)
-    tries: Counter[tuple[str, str]] = field(default_factory=Counter)
-
-    @property
-    def undetected(self) -> list[str]:
-        """The readings that can be made with some node, and that no case detects, in the order of their first case."""
-        return [name for name, aspect in self.tries if aspect == ANY and (name, ANY) not in self.detections]
-
-    def look_at(self, built: BuiltCase, aspects: frozenset[str]) -> None:
-        """Note what the case detects; it is not asked where TRIES others with each of its aspects were."""
-        pairs = (ANY, *aspects)
-
-        def is_open(name: str) -> bool:
-            return any((name, a) not in self.detections and self.tries[name, a] < TRIES for a in pairs)
-
-        for name, detects in self.list_answers(built, is_open):
-            self.note(name, pairs, detects)
-
-    def note(self, name: str, aspects: Sequence[str], detects: bool) -> None:
-        """Note one answer. aspects: with ANY."""
-        self.tries.update((name, aspect) for aspect in aspects)
-        if detects:
-            self.detections.update((name, aspect) for aspect in aspects)
-
-    def list_answers(self, built: BuiltCase, is_asked: Callable[[str], bool]) -> Iterator[tuple[str, bool]]:
-        """(reading, whether the case detects it) for those that are asked for and make a difference to the node."""
-        if not _is_readable(built):
-            return
-        node, right = built.node, outputs_of(built.truth)
-        for reading in list_misreadings(node):
-            if is_asked(reading.name):
-                other = reading.misread(node)
-                if other is not None and not _are_same_nodes(node, other):
-                    yield reading.name, self._detects(built, other)
-        for number, (output, value) in enumerate(right.items()):
-            for how, (kinds, _) in WRITTEN.items():
-                name = f"output {number}: {how}"
-                if value.dtype.kind in kinds and is_asked(name):
-                    changed = change_array(WRITTEN, how, value)
-                    if not _are_same(changed, value):
-                        yield name, _is_wrong(built.truth, {**right, output: changed})
-
-    def _detects(self, built: BuiltCase, other: Node) -> bool:
-        """Whether what the kernel gives, which takes the node for the other one, is not right. A node that has no
-        meaning is refused, and one that is large has another shape."""
-        try:
-            if domain.elements(other) > MOST_ELEMENTS:
-                return True
-            wrong = self.operator.truth(other)
-            return isinstance(wrong, Refusal) or _is_wrong(built.truth, outputs_of(wrong))
-        except Exception:  # whatever an oracle raises of a node that no schema allows
+def _detects(operator: Operator[Any], built: BuiltCase, other: Node) -> bool:
+    """Whether what the kernel gives, which takes the node for the other one, is not right. A node that has no meaning
+    is refused, and one that is large has another shape."""
+    try:
+        if domain.elements(other) > MOST_ELEMENTS:
             return True
+        outputs = outputs_of(operator.truth(other))
+        return outputs is None or _is_wrong(built.truth, outputs)
+    except Exception:  # whatever an oracle raises of a node that no schema allows
+        return True
 
 
-def outputs_of(truth: Truth) -> dict[str, Array]:
-    """The outputs that the truth prefers; none of a refusal."""
-    if isinstance(truth, Outputs):
-        return {output.name: output.value for output in truth.outputs}
-    return dict(zip(truth.names, truth.accepted[0], strict=True)) if isinstance(truth, Selection) else {}
-
-
-def _is_wrong(truth: Truth, outputs: dict[str, Array]) -> bool:
+def _is_wrong(truth: Truth, outputs: Mapping[str, Array]) -> bool:
     assert isinstance(truth, Outputs | Selection)
     return bool(compare.differences(truth, outputs))
 
@@ -153,7 +106,7 @@ def _is_readable(built: BuiltCase) -> bool:
     truth = built.truth
     if isinstance(truth, Refusal) or (isinstance(truth, Outputs) and truth.undefined) or built.node.surroundings:
         return False
-    arrays = (*(o.value for o in built.node.inputs if o is not None), *outputs_of(truth).values())
+    arrays = (*(o.value for o in built.node.inputs if o is not None), *(outputs_of(truth) or {}).values())
     return all(array.size <= MOST_ELEMENTS for array in arrays)
 
 
@@ -175,27 +128,17 @@ def list_cases(key: str) -> list[Case]:
     return [case for case in suite.cases((key,)) if case.kind not in UNREAD and case.source != FOREIGN]
 
 
-def survey_operator(key: str) -> Survey:
-    """What the cases of the operator detect, under each aspect of their nodes."""
-    survey = Survey(operator_of(key))
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for case in list_cases(key):
-            built = case.build()
-            survey.look_at(built, describe_aspects(built.node, case.dtype.split("-"), case.binding, built.truth))
-    return survey
-
-
 def find_undetected(key: str) -> tuple[list[str], list[str]]:
     """(readings that none of the operator's cases detects and no declaration explains, explanations of readings that
     some case detects)."""
-    survey = Survey(operator_of(key))
+    operator = operator_of(key)
+    detected: dict[str, bool] = {}
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for case in list_cases(key):
-            for name, detects in survey.list_answers(case.build(), lambda name: (name, ANY) not in survey.detections):
-                survey.note(name, (ANY,), detects)
-    undetected = survey.undetected
+            for name, detects in list_answers(operator, case.build(), lambda name: not detected.get(name)):
+                detected[name] = detects
+    undetected = [name for name, detects in detected.items() if not detects]
     stale = [pattern for pattern in read_reasons(key) if not any(fnmatchcase(name, pattern) for name in undetected)]
     return [name for name in undetected if not find_reason(key, name)], stale
 

@@ -150,8 +150,9 @@ def scale_to_integers(row: Array) -> tuple[list[int], int]:
     return [n * (denominator // d) for n, d in ratios], 1 - denominator.bit_length()
 
 
-def _row_error(matrix: Array) -> Array:
-    """The Euclidean norms of the rows of |L| |U|, float64, in the order of the rows of the matrix."""
+def multiply_factors(matrix: Array) -> Array:
+    """|L| |U| of an elimination that takes the largest pivot of a column: float64, its rows in the order of those of
+    the matrix."""
     upper, size = matrix.astype(np.float64), len(matrix)
     lower, order = np.zeros((size, size)), np.arange(size)
     for column in range(size):
@@ -162,16 +163,16 @@ def _row_error(matrix: Array) -> Array:
         if upper[column, column]:
             lower[column + 1 :, column] = upper[column + 1 :, column] / upper[column, column]
             upper[column + 1 :] -= np.outer(lower[column + 1 :, column], upper[column])
-    norms = np.empty(size)
-    norms[order] = np.linalg.norm(np.abs(lower) @ np.abs(np.triu(upper)), axis=1)
-    return norms
+    product = np.empty((size, size))
+    product[order] = np.abs(lower) @ np.abs(np.triu(upper))
+    return product
 
 
 def _error(matrix: Array, value: float) -> float:
     """How far from the determinant an elimination may end."""
     gamma = propagation.gamma(max(len(matrix), 4), matrix.dtype)
     rows = np.linalg.norm(matrix.astype(np.float64), axis=1)
-    moved = np.prod(rows + gamma * _row_error(matrix)) - np.prod(rows)
+    moved = np.prod(rows + gamma * np.linalg.norm(multiply_factors(matrix), axis=1)) - np.prod(rows)
     return float(moved * (1 + gamma) + gamma * abs(value))
 
 

@@ -20,7 +20,7 @@ from epcheck.generators.case import CaseContext, expect_refusal
 from epcheck.generators.citation import Citation, CitationKind, Publisher
 from epcheck.generators.families.drawn import Drawn, DrawnSample
 from epcheck.generators.node import Node
-from epcheck.generators.operators.matmul.det import scale_to_integers
+from epcheck.generators.operators.matmul.det import multiply_factors, scale_to_integers
 from epcheck.generators.truth import Outputs, Refusal, Truth
 
 DECLARES = ("com.microsoft::Inverse",)
@@ -115,19 +115,8 @@ def invert(matrix: Array) -> Array:
 
 def find_error(matrix: Array, inverse: Array) -> Array:
     """The bound of the module's docstring, of any elimination that takes the largest pivot of a column."""
-    upper, size = matrix.astype(np.float64), len(matrix)
-    lower, order = np.zeros((size, size)), np.arange(size)
-    for column in range(size):
-        pivot = column + int(np.argmax(np.abs(upper[column:, column])))
-        for table in (upper, lower, order):
-            table[[column, pivot]] = table[[pivot, column]]
-        lower[column, column] = 1
-        lower[column + 1 :, column] = upper[column + 1 :, column] / upper[column, column]
-        upper[column + 1 :] -= np.outer(lower[column + 1 :, column], upper[column])
-    product = np.empty((size, size))
-    product[order] = np.abs(lower) @ np.abs(np.triu(upper))
     size_of = np.abs(inverse)
-    first = propagation.gamma(4 * size, matrix.dtype) * (size_of @ product)
+    first = propagation.gamma(4 * len(matrix), matrix.dtype) * (size_of @ multiply_factors(matrix))
     growth = float(first.sum(axis=1).max(initial=0))
     error: Array = first @ size_of / (1 - growth) if growth < 1 else np.full(matrix.shape, np.inf)
     return error + float(bounds.finfo(matrix.dtype).tiny)
