@@ -28,9 +28,6 @@ from epcheck.generators.serialization.node_json import DocumentError, Serialized
 from epcheck.generators.sources.case_source import FAULTS_FILE, HARVESTED
 from epcheck.generators.truth import Open
 
-FILE = FAULTS_FILE
-"""The file of a folder of harvested cases with such a node or graph on each line."""
-
 GRAPH = '{"graph": '
 """What the line of a graph begins with."""
 
@@ -85,7 +82,7 @@ def read(path: Path) -> Iterator[Found | Open]:
 def cases(folder: Path) -> Iterator[Case]:
     """A case for each line of the folder's file that the oracle can judge; none where there is no file. Raises
     DocumentError and OSError."""
-    path = folder / FILE
+    path = folder / FAULTS_FILE
     if not path.is_file():
         return
     stat = path.stat()

@@ -12,7 +12,7 @@ from pathlib import Path
 from epcheck.conformance.records import atomic_file
 from epcheck.generators.harvested import document
 from epcheck.generators.harvested.harvested_node import HarvestedNode, digest
-from epcheck.generators.sources import found_faults
+from epcheck.generators.sources import case_source, found_faults
 from epcheck.generators.sources.harvested import CASES, HarvestError, is_harvest, read_nodes
 from epcheck.models.harvest.fuzz_folder import FuzzHarvest, read_files
 from epcheck.models.harvest.harvest import HarvestedModel
@@ -52,13 +52,13 @@ def write_faults(folder: Path, found: FuzzHarvest) -> Kept:
     if len(lines) > found_faults.MOST_LINES:
         raise HarvestError(f"'{folder}' would have {len(lines):,} faults; {found_faults.MOST_LINES:,} are the most")
     _write_left_out(folder, found.name, found.left_out)
-    atomic_file.write_text(folder / found_faults.FILE, _text([lines[case_id] for case_id in sorted(lines)]))
+    atomic_file.write_text(folder / case_source.FAULTS_FILE, _text([lines[case_id] for case_id in sorted(lines)]))
     return Kept(len(models) + len(lines), len(lines) - len(before))
 
 
 def _faults(folder: Path) -> Mapping[str, str]:
     """Id -> line of each fault in the folder. Raises HarvestError."""
-    path = folder / found_faults.FILE
+    path = folder / case_source.FAULTS_FILE
     return read_files(str(folder), (path,)).lines if path.is_file() else {}
 
 

@@ -22,7 +22,7 @@ from epcheck.generators.graphs.node_graph import NodeGraph, Step
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.serialization import node_json
 from epcheck.generators.serialization.node_json import DocumentError, SerializedNode
-from epcheck.generators.sources import found_faults
+from epcheck.generators.sources import case_source, found_faults
 from epcheck.generators.sources.harvested import HarvestError
 from epcheck.generators.suite import SelectionError
 from epcheck.generators.truth import Open, Outputs
@@ -44,7 +44,7 @@ def small_graph() -> NodeGraph:
 
 def folder(path: Path, *lines: str) -> Path:
     path.mkdir(exist_ok=True)
-    (path / found_faults.FILE).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    (path / case_source.FAULTS_FILE).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return path
 
 
@@ -140,18 +140,18 @@ def test_what_the_oracle_cannot_judge_is_open(line: str, why: str) -> None:
 
 def test_a_file_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = folder(tmp_path / "kept", *[found_faults.encode(RELU)] * 3)
-    assert len(list(found_faults.read(place / found_faults.FILE))) == 3
+    assert len(list(found_faults.read(place / case_source.FAULTS_FILE))) == 3
     assert len(list(found_faults.cases(place))) == 3
     monkeypatch.setattr(found_faults, "MOST_LINES", 2)
     with pytest.raises(DocumentError, match=r"the file has 3 lines; 2 are the most"):
-        list(found_faults.read(place / found_faults.FILE))
+        list(found_faults.read(place / case_source.FAULTS_FILE))
     monkeypatch.setattr(found_faults, "MOST_BYTES", 10)
     with pytest.raises(DocumentError, match=r"bytes; 10 are the most"):
-        list(found_faults.read(place / found_faults.FILE))
-    (place / found_faults.FILE).write_bytes(b"\xff")
+        list(found_faults.read(place / case_source.FAULTS_FILE))
+    (place / case_source.FAULTS_FILE).write_bytes(b"\xff")
     monkeypatch.undo()
     with pytest.raises(DocumentError, match="not text in UTF-8"):
-        list(found_faults.read(place / found_faults.FILE))
+        list(found_faults.read(place / case_source.FAULTS_FILE))
 
 
 def test_bindings_and_values_are_part_of_the_id() -> None:
