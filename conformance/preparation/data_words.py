@@ -78,8 +78,9 @@ def _integer_words(value: Array) -> Iterator[str]:
     if high == limits.max:
         yield "highest"
     if largest := max(-low, high):
+        nearest = [int(value[value > 0].min()) if high > 0 else 0, -int(value[value < 0].max()) if low < 0 else 0]
         yield f"2^{largest.bit_length() - 1}"
-        yield f"least 2^{min(abs(int(each)) for each in np.unique(value) if each).bit_length() - 1}"
+        yield f"least 2^{min(each for each in nearest if each).bit_length() - 1}"
 
 
 def _ties(value: Array) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 
@@ -26,7 +27,7 @@ elif MODE == "exits":
     print("ImportError: libfoo.so is not there", file=sys.stderr)
     sys.exit(5)
 elif MODE == "talks":
-    print("Welcome to this machine! Authorized use only.", flush=True)
+    os.write(1, b"Welcome to this machine! Authorized use only.\n")
 elif MODE == "answers_first":
     protocol.write_frame(sys.stdout.buffer, protocol.encode({"op": "done", "id": "x", "stage": "done"}, {}))
 time.sleep(60)
