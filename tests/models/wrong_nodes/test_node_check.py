@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+import onnx
 from onnx import helper
 from small_models import floats, model
 
@@ -25,3 +28,19 @@ def test_a_bound_beyond_all_values_does_not_decide() -> None:
         truth = Outputs((Output("Y", value, Ulp(2.0, (), floor)),))
         assert permits_anything(truth) is anything
     assert not permits_anything(Outputs((Output("Y", value),)))
+
+
+def test_a_published_bound_allows_a_float16_node_what_a_derived_one_does_not() -> None:
+    """WebNN's table allows 18 ULP of Gelu, and no table any of a sum."""
+    x = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT16, [64])
+    values = {"x": np.linspace(0.5, 4, 64, dtype=np.float16)}
+    exact = values["x"].astype(np.float64)
+    for operator, right, kinds in (
+        ("Gelu", exact * 0.5 * (1 + np.array([math.erf(e / math.sqrt(2)) for e in exact])), ("right", "value")),
+        ("Softmax", np.exp(exact) / np.exp(exact).sum(), ("value", "value")),
+    ):
+        wiring = wire(model([helper.make_node(operator, ["x"], ["y"], name="n")], [x], ["y"]))
+        baseline = right.astype(np.float16)
+        for ulps, kind in zip((8, 40), kinds, strict=True):
+            got = baseline + ulps * np.spacing(baseline)
+            assert check_node(wiring, 0, values, {"y": got}, {"y": baseline}).kind == kind
