@@ -53,6 +53,9 @@ from .models.validate import Gate as Gate
 from .models.validate import ValidateOptions as ValidateOptions
 from .models.validate import Validation as Validation
 from .models.validate import validate as validate
+from .models.validate_export import ExportStage as ExportStage
+from .models.validate_export import ExportValidation as ExportValidation
+from .models.validate_export import validate_export as validate_export
 from .models.zoo import WriteZooOptions as WriteZooOptions
 from .models.zoo import architectures as architectures
 from .models.zoo import write_zoo as write_zoo

@@ -41,7 +41,7 @@ from epcheck.models.gate.gate import CheckedModel, passes_unjudged
 from epcheck.models.gate.gate import Gate as Gate
 from epcheck.models.gate.limits import GateLimits, find_broken_limits, of_table
 from epcheck.models.validation import document, page
-from epcheck.models.validation.departures import Comparison
+from epcheck.models.validation.departures import VALUES_SUFFIX, Comparison
 from epcheck.models.validation.validate import ValidationRequest, reduce_arguments, validate_model
 from epcheck.models.validation.validation import Validation as Validation
 from epcheck.reports.ci.annotation import write_annotations
@@ -53,7 +53,8 @@ class ValidateOptions:
 
     models: files, and folders of which all `.onnx` files are taken. targets, baseline: specifications or targets; none
     for the best of this machine, and the CPU provider. expect: where the outputs are that are expected of the feeds, of
-    one model; `output_*.pb` next to `input_*.pb` are read without it. reference: the model that it was made from. dims:
+    one model; `output_*.pb` next to `input_*.pb` are read without it. reference: the model that it was made from, or an
+    .npz of values of the feeds, by their names in the model. dims:
     dynamic dimension -> sizes, every combination of which is tried. seeds: of generated feeds. rtol, atol, snr (dB),
     agreement: in place of the thresholds of epcheck.toml and ours; an output within either of rtol and atol is right.
     culprit: look for the nodes at fault. strict_nodes: a node that is wrong alone fails a model whose outputs are
@@ -101,7 +102,7 @@ class ValidateOptions:
     reference: Annotated[
         Path | None,
         Option(
-            "The model that this one was made from: before export, optimisation or quantisation.",
+            "The model that this one was made from, or an .npz of values by their names in this one.",
             metavar="MODEL",
             folder=False,
             panel=JUDGE,
@@ -169,6 +170,8 @@ def validate(options: ValidateOptions, *, progress: Progress = SILENT) -> Gate:
     model or target that cannot be used is a part of the result, and the others are validated nevertheless; a single
     model on a single target raises ModelFileError, ExaminationError, FeedError, DimsError, TargetDown.
     """
+    if options.reference and options.reference.suffix == VALUES_SUFFIX and not (options.feeds or options.expect):
+        raise OptionError(f"the values in '{options.reference}' are those of some feeds: name these with --feeds")
     limits = of_table(load_config(options.config).get("validate", {}))
     limits = replace(limits, strict_nodes=limits.strict_nodes or options.strict_nodes)
     models = tuple(find_models(options.models))

@@ -65,7 +65,7 @@ def read(path: Path, model: onnx.ModelProto, expect: Path | None = None) -> tupl
         found = [FeedSet(folder.name, _data_set(folder, model), _expected_set(folder, model))
                  for folder in _folders(path)]  # fmt: skip
     else:
-        found = [FeedSet(path.name, *_split_outputs(_npz(path), model))]
+        found = [FeedSet(path.name, *_split_outputs(read_arrays(path), model))]
     for feeds in found:
         check(feeds.inputs, model, str(path if feeds.name == path.name else path / feeds.name))
     return tuple(found) if expect is None else tuple(_with_expected(found, expect, model))
@@ -75,7 +75,7 @@ def has_inputs(path: Path, model: onnx.ModelProto) -> bool:
     """Whether a path with expected outputs has the inputs as well."""
     if path.is_dir():
         return any((folder / "input_0.pb").exists() for folder in _folders(path))
-    return not {name for name, _ in dimensions.tensor_types(model)}.isdisjoint(_npz(path))
+    return not {name for name, _ in dimensions.tensor_types(model)}.isdisjoint(read_arrays(path))
 
 
 def _folders(path: Path) -> list[Path]:
@@ -88,7 +88,7 @@ def _with_expected(found: list[FeedSet], expect: Path, model: onnx.ModelProto) -
     if expect.is_dir():
         known = {folder.name: _expected_set(folder, model) for folder in _folders(expect)}
     else:
-        known = {expect.name: _split_outputs(_npz(expect), model)[1]}
+        known = {expect.name: _split_outputs(read_arrays(expect), model)[1]}
     if not any(known.values()):
         listed = ", ".join(f"'{value.name}'" for value in model.graph.output)
         raise FeedError(
@@ -124,6 +124,14 @@ def save(folder: Path, model: onnx.ModelProto, inputs: Mapping[str, Feed]) -> No
     for index, value in enumerate(fed):
         proto = _proto(value.type, inputs[value.name], value.name)
         (folder / f"input_{index}.pb").write_bytes(proto.SerializeToString(deterministic=True))
+
+
+def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
+    """Write an .npz with arrays of any name; numpy's own function takes `file` and others for its arguments."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, np.asarray(array), allow_pickle=False)
 
 
 def check(inputs: Mapping[str, Feed], model: onnx.ModelProto, where: str) -> None:
@@ -182,7 +190,8 @@ def _tensors(feed: Feed, kind: onnx.TypeProto, what: str) -> Iterator[Array]:
         yield feed
 
 
-def _npz(path: Path) -> dict[str, Feed]:
+def read_arrays(path: Path) -> dict[str, Feed]:
+    """The arrays of an .npz, by name. Raises FeedError for a file that cannot be read, is too large or has pickles."""
     if not path.is_file():
         raise FeedError(f"not a file or folder: {path}" if path.exists() else f"no such file or folder: {path}")
     try:

@@ -1,8 +1,9 @@
-"""Compare a model with the one that it was made from: before export to another opset, optimisation or quantisation.
+"""Compare a model with what it was made from: the model before export to another opset, optimisation or quantisation,
+or the values that a framework computed.
 
-Both are computed in float64. A value of the model is compared with the one of its name in the reference, or of the node
-of its name, and the reference's takes its place: so each node is judged on the reference's values, and a fault shows
-where it is made, not where it ends. What a target does plays no part in this.
+Models are computed in float64. A value of the model is compared with the one of its name in the reference, or of the
+node of its name, and the reference's takes its place: so each node is judged on the reference's values, and a fault
+shows where it is made, not where it ends. What a target does plays no part in this.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ from epcheck.generators.array import Array
 from epcheck.models.accuracy.deviation import measure_deviation
 from epcheck.models.accuracy.thresholds import QUANTISED
 from epcheck.models.execution.model_source import LARGE_BYTES
+from epcheck.models.feeds import feed_files
 from epcheck.models.feeds.trials import Trial
 from epcheck.models.graph import values
 from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.inlining import InliningError, inline_functions
 from epcheck.models.graph.wiring import Wiring, wire
 from epcheck.models.oracle import oracle
-from epcheck.models.oracle.node import OracleError
+from epcheck.models.oracle.node import OracleError, widen_value
 from epcheck.models.oracle.rounding import UNITS
 from epcheck.models.wrong_nodes.culprit import graph_node
 
@@ -52,6 +54,9 @@ SECONDS = 90.0
 
 SUFFIXES = ("_quantized", "_quant")
 """What ONNX Runtime's quantiser appends to the names of values and of nodes."""
+
+VALUES_SUFFIX = ".npz"
+"""Of a reference that is no model, but has values."""
 
 SHOWN = 6
 """Nodes of one place that a sentence names at most."""
@@ -96,21 +101,54 @@ class Comparison:
 
 
 def compare_with_reference(model: onnx.ModelProto, trial: Trial, path: Path) -> Comparison:
-    """The values of a model beside those of its reference. model: with its weights in it. Raises ModelFileError for a
-    file that cannot be read."""
+    """The values of a model beside those of its reference. model: with its weights in it. path: of another model, or of
+    an .npz with values by their names in this one. Raises ModelFileError and FeedError for a file that cannot be read.
+    """
+    if path.suffix == VALUES_SUFFIX:
+        return compare_with_values(model, trial, feed_files.read_arrays(path), path)
     until = time.monotonic() + SECONDS
     try:
         reference = inline_functions(model_file.load(path))
         if reference.ByteSize() > LARGE_BYTES:
             return Comparison(path, (), "nothing was compared with the reference: it is too large for an oracle")
         known = _evaluate_reference(reference, _feeds_of(reference, model, trial), until)
-        pairs = _map_values(model, reference, known)
-        forcing = _Forcing(pairs, {name: known[other] for name, other in pairs.items()}, _parameters(model))
-        oracle.evaluate(
-            model, trial.inputs, max_seconds=until - time.monotonic(), disturbance=forcing, substitutes=forcing.targets
-        )
+        return _compare(model, trial, path, known, _map_values(model, reference, known), until)
     except (OracleError, InliningError, _Unlike) as error:
         return Comparison(path, (), f"nothing was compared with the reference: {error}")
+
+
+def compare_with_values(model: onnx.ModelProto, trial: Trial, found: Mapping[str, Feed], path: Path) -> Comparison:
+    """The values of a model beside those that something else computed of the same feeds. found: by the names that they
+    have in the model. path: the name of what computed them."""
+    known = {
+        name: widen_value(value)
+        for name, value in found.items()
+        if isinstance(value, np.ndarray) and value.dtype.kind in "fiubV"
+    }
+    made = {name for node in model.graph.node for name in node.output if name}
+    if not made & known.keys():
+        return Comparison(path, (), "nothing was compared with the reference: it has no value that the model has")
+    try:
+        pairs = {name: name for name in known if name in made}
+        return _compare(model, trial, path, known, pairs, time.monotonic() + SECONDS)
+    except OracleError as error:
+        return Comparison(path, (), f"nothing was compared with the reference: {error}")
+
+
+def _compare(
+    model: onnx.ModelProto,
+    trial: Trial,
+    path: Path,
+    known: Mapping[str, Feed],
+    pairs: Mapping[str, str],
+    until: float,
+) -> Comparison:
+    """The values of `pairs`, of the model and of the reference, where `known` has the latter. Raises OracleError."""
+    targets = {name: known[other] for name, other in pairs.items()}
+    forcing = _Forcing(pairs, targets, _parameters(model), _find_clipped(model))
+    oracle.evaluate(
+        model, trial.inputs, max_seconds=until - time.monotonic(), disturbance=forcing, substitutes=forcing.targets
+    )
     found = tuple(_departures(model, trial, pairs, forcing.seen))
     made = sum(node.op_type != "Constant" for node in model.graph.node)
     words = f"{len(forcing.seen)} values of {made} nodes were compared with those of the reference '{path.name}'"
@@ -177,15 +215,32 @@ def _parameters(model: onnx.ModelProto) -> dict[str, tuple[float, int]]:
     return found
 
 
+def _find_clipped(model: onnx.ModelProto) -> set[str]:
+    """Values that are only quantised, with a zero point that is the least of its type: what is below 0 becomes 0, so
+    that ONNX Runtime's quantiser leaves a Relu in front of them out."""
+    wiring = wire(model)
+    read_otherwise: set[str] = {value.name for value in model.graph.output}
+    clipped: set[str] = set()
+    for at, node in enumerate(model.graph.node):
+        zero = wiring.constant(node.input[2]) if node.op_type == "QuantizeLinear" and len(node.input) == 3 else None
+        if zero is not None and zero.size and zero.dtype.kind in "iu" and (zero == np.iinfo(zero.dtype).min).all():
+            clipped.add(node.input[0])
+        else:
+            read_otherwise.update(wiring.reads[at])
+    return clipped - read_otherwise
+
+
 @dataclass
 class _Forcing:
     """A disturbance of the oracle that compares values with the reference's, and puts those in their place. pairs:
     value -> value of the reference. targets: value -> what it is in the reference. parameters: of quantised values.
-    seen: value -> (what the model made of it, what it is in the reference), both without quantisation."""
+    clipped: values that lose what is below 0. seen: value -> (what the model made of it, what it is in the reference),
+    both without quantisation."""
 
     pairs: Mapping[str, str]
     targets: dict[str, Feed]
     parameters: Mapping[str, tuple[float, int]]
+    clipped: set[str]
     seen: dict[str, tuple[Array, Array]] = field(default_factory=dict)
 
     def operands(self, node: onnx.NodeProto, inputs: Sequence[Feed]) -> Sequence[Feed]:  # noqa: ARG002
@@ -208,7 +263,8 @@ class _Forcing:
             return np.asarray(np.clip(np.rint(true / scale) + zero, limits.min, limits.max), value.dtype)
         if value.dtype.kind != true.dtype.kind:
             return value
-        self.seen[name] = value, true
+        is_of_a_relu = name in self.clipped and not (true < 0).any()
+        self.seen[name] = np.maximum(value, 0) if is_of_a_relu else value, true
         return true
 
 

@@ -1,0 +1,147 @@
+"""Does an export compute what its module does; if not, who departs first: exporter, optimiser, quantiser or target."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from epcheck.api.models.validate import ValidateOptions, Validation, validate
+from epcheck.api.option import OptionError
+from epcheck.api.progress import SILENT, Progress
+from epcheck.conformance.test_data import model_file
+from epcheck.models.accuracy.thresholds import QUANTISED
+from epcheck.models.feeds import feed_files
+from epcheck.models.feeds.trials import Trial
+from epcheck.models.graph.inlining import inline_functions
+from epcheck.models.validation.departures import Comparison, compare_with_reference
+from epcheck.models.validation.framework_values import compute_values
+
+EXPORTER, OPTIMISER, QUANTISER, TARGET = "exporter", "optimiser", "quantiser", "target"
+
+
+@dataclass(frozen=True)
+class ExportStage:
+    """One step from the module to the last model. name: EXPORTER, OPTIMISER or QUANTISER. model: that it made.
+    comparison: with what it was made from, node by node."""
+
+    name: str
+    model: Path
+    comparison: Comparison
+
+
+@dataclass(frozen=True)
+class ExportValidation:
+    """stages: in their order. validation: of the last model on the target."""
+
+    stages: tuple[ExportStage, ...]
+    validation: Validation
+
+    @property
+    def departed(self) -> str:
+        """Who departs first: the name of a stage, or TARGET; empty where nobody does. Where no node departs, and the
+        outputs are not those of the module all the same, it is the last stage."""
+        if self.validation.status in ("right", "unjudged"):
+            last = ""
+        else:
+            last = self.stages[-1].name if self.validation.is_model_at_fault else TARGET
+        return next((stage.name for stage in self.stages if stage.comparison.departures), last)
+
+    @property
+    def status(self) -> str:
+        """'wrong' where a stage departs, else that of the validation."""
+        return "wrong" if self.departed not in ("", TARGET) else self.validation.status
+
+    @property
+    def headline(self) -> str:
+        """The result in a sentence: who departs first, at which node, with its value and the one that it should be."""
+        for stage in self.stages:
+            if stage.comparison.departures:
+                first, *more = stage.comparison.departures
+                rest = f"; {len(more)} more place{'s' if len(more) > 1 else ''} of {stage.model.name}" if more else ""
+                return f"the {stage.name} departs first: {first.words}{rest}"
+        kept = ", ".join(f"{stage.name}: {stage.comparison.words}" for stage in self.stages)
+        return f"{self.validation.headline}; no stage departs ({kept})"
+
+
+def validate_export(
+    module: Any,
+    args: Sequence[Any],
+    exported: Any,
+    *,
+    kwargs: Mapping[str, Any] | None = None,
+    options: ValidateOptions | None = None,
+    folder: Path | None = None,
+    progress: Progress = SILENT,
+) -> ExportValidation:
+    """Compare every stage between a module and a target with the one before it, and validate the last model.
+
+    module: a torch.nn.Module, a torch.export.ExportedProgram, an estimator or pipeline of scikit-learn, or a function
+    of arrays. args, kwargs: what it was exported with. exported: what `torch.onnx.export` returned (its values have
+    names that are surely those of the program), or the path of an ONNX file; or a sequence of these, each made from the
+    one before: an export, what an optimiser made of it, what a quantiser made of that. options: targets, baseline and
+    the like; its models, feeds, expect and reference are ours. folder: for the models, feeds and values that are
+    written; without one they are gone after the call, and commands that the validation names do not find them.
+
+    Values of a torch module are compared by FX node, those of a traced export by module; outputs always. The module
+    computes in its own dtype; `epcheck.models.validation.departures` has what a node may be off. Raises OptionError,
+    FrameworkError, ModelFileError, what `validate` raises, and what the module itself raises.
+    """
+    stages = list(exported) if isinstance(exported, list | tuple) else [exported]
+    if not stages:
+        raise OptionError("nothing is exported: pass the path of a model, or what torch.onnx.export returned")
+    with tempfile.TemporaryDirectory() as temporary:
+        place = folder or Path(temporary)
+        place.mkdir(parents=True, exist_ok=True)
+        paths = [_save_stage(stage, place / f"stage_{at}.onnx") for at, stage in enumerate(stages)]
+        models = [inline_functions(model_file.load(path)) for path in paths]
+        program = getattr(stages[0], "exported_program", None)
+        computed = compute_values(module, args, kwargs or {}, models[0], program)
+        feeds, values, outputs = (place / f"{name}.npz" for name in ("inputs", "module", "outputs"))
+        feed_files.write_arrays(feeds, computed.inputs)
+        feed_files.write_arrays(values, computed.values)
+        feed_files.write_arrays(outputs, computed.outputs)
+        trial = Trial("the arguments", computed.inputs, ())
+        origins = [values, *paths]
+        earlier = [
+            compare_with_reference(model, trial, origin) for model, origin in zip(models[:-1], origins, strict=False)
+        ]
+        asked = replace(
+            options or ValidateOptions(()),
+            models=(paths[-1],),
+            feeds=feeds,
+            expect=outputs if computed.outputs else None,
+            reference=origins[-2],
+        )
+        validation = validate(asked, progress=progress).validation
+    assert validation.reference is not None
+    names = [EXPORTER, *map(_name_stage, models, models[1:])]
+    return ExportValidation(tuple(map(ExportStage, names, paths, (*earlier, validation.reference))), validation)
+
+
+def _save_stage(stage: Any, path: Path) -> Path:
+    """The path of a stage's model, written where it is a program or a model of its own."""
+    save: Callable[[Path], None] | None = getattr(stage, "save", None)
+    if isinstance(stage, str | Path):
+        return Path(stage)
+    if isinstance(stage, onnx.ModelProto):
+        onnx.save(stage, path)
+    elif save is not None:
+        save(path)
+    else:
+        raise OptionError(f"a {type(stage).__name__} is no export: pass a path, an onnx.ModelProto, or what "
+                          "torch.onnx.export returned")  # fmt: skip
+    return path
+
+
+def _name_stage(before: onnx.ModelProto, after: onnx.ModelProto) -> str:
+    """Who made a model from another: a quantiser makes more nodes that quantise."""
+    quantising = [
+        sum(node.op_type.startswith((*QUANTISED, "DequantizeLinear")) for node in model.graph.node)
+        for model in (before, after)
+    ]
+    return QUANTISER if quantising[1] > quantising[0] else OPTIMISER

@@ -1,0 +1,177 @@
+"""An export beside the module that it was made from: the stage and the node that depart first are named."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+from onnxruntime.quantization import CalibrationDataReader, quantize_static
+from small_models import floats, model
+
+from epcheck import api
+from epcheck.api import ExportValidation, ValidateOptions, validate_export
+from epcheck.models.feeds.feed_files import write_arrays
+from epcheck.models.validation.framework_values import FrameworkError
+
+RNG = np.random.default_rng(5)
+X = RNG.standard_normal((16, 12)).astype(np.float32)
+W = {f"w{at}": (RNG.standard_normal((12, 12)) / 3).astype(np.float32) for at in range(3)}
+ON_CPU = ValidateOptions((), ("cpu",), own_process=False)
+
+
+def compute(x: Any) -> list[Any]:
+    """(matrix product, Relu) three times."""
+    for weight in W.values():
+        x = np.maximum(x @ weight, 0)
+    return [x]
+
+
+def export(changed: str = "", by: float = 1.0) -> onnx.ModelProto:
+    """An export of `compute`. changed: the weight that is multiplied."""
+    nodes, value = [], "x"
+    for at in range(3):
+        nodes += [
+            helper.make_node("MatMul", [value, f"w{at}"], [f"product{at}"], name=f"product{at}"),
+            helper.make_node("Relu", [f"product{at}"], [f"relu{at}"], name=f"relu{at}"),
+        ]
+        value = f"relu{at}"
+    weights = {name: value * np.float32(by) if name == changed else value for name, value in W.items()}
+    return model(nodes, [floats("x", 16, 12)], [value], weights)
+
+
+def quantize(path: Path, out: Path, changed: str = "") -> Path:
+    """The model in QDQ format. changed: the scale that is multiplied by 1.5."""
+
+    class Reader(CalibrationDataReader):  # type: ignore[misc]
+        def __init__(self) -> None:
+            self.left = [X]
+
+        def get_next(self) -> dict[str, Any] | None:
+            return {"x": self.left.pop()} if self.left else None
+
+    quantize_static(path, out, Reader())
+    made = onnx.load(out)
+    for tensor in made.graph.initializer:
+        if tensor.name == changed:
+            tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor) * np.float32(1.5), tensor.name))
+    onnx.save(made, out)
+    return out
+
+
+def validated(folder: Path, *exported: Any) -> ExportValidation:
+    return validate_export(compute, (X,), exported, options=ON_CPU, folder=folder)
+
+
+def test_right_stages_are_silent(tmp_path: Path) -> None:
+    onnx.save(export(), tmp_path / "a.onnx")
+    found = validated(tmp_path, tmp_path / "a.onnx", export(), quantize(tmp_path / "a.onnx", tmp_path / "q.onnx"))
+    assert [stage.name for stage in found.stages] == ["exporter", "optimiser", "quantiser"]
+    assert [len(stage.comparison.departures) for stage in found.stages] == [0, 0, 0]
+    assert (found.departed, found.status) == ("", "right")
+    assert found.headline.startswith("q.onnx runs on CPUExecutionProvider and is right; no stage departs (exporter: 1 ")
+
+
+def test_the_first_stage_that_departs_is_named_with_its_node(tmp_path: Path) -> None:
+    onnx.save(export(), tmp_path / "a.onnx")
+    onnx.save(export("w1", 1.02), tmp_path / "b.onnx")
+    wrong = quantize(tmp_path / "a.onnx", tmp_path / "q.onnx", "w1_scale")
+    for exported, stage, node in (
+        ((export("w2", 0.5),), "exporter", "`relu2`"),
+        ((tmp_path / "a.onnx", tmp_path / "b.onnx"), "optimiser", "`product1`"),
+        ((tmp_path / "a.onnx", wrong), "quantiser", "`product1"),
+    ):
+        found = validated(tmp_path, *exported)
+        assert (found.departed, found.status) == (stage, "wrong")
+        assert found.headline.startswith(f"the {stage} departs first: node ")
+        assert node in found.headline
+
+
+def test_a_target_that_departs_is_the_target(tmp_path: Path) -> None:
+    (tmp_path / "half_as_much.py").write_text(
+        "from onnx.reference import ReferenceEvaluator\n"
+        "def run(model, feeds):\n    return [value / 2 for value in ReferenceEvaluator(model).run(None, feeds)]\n"
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)
+        options = ValidateOptions((), ("python:half_as_much:run",), culprit=False)
+        found = validate_export(compute, (X,), export(), options=options)
+    assert (found.departed, found.status) == ("target", "wrong")
+
+
+def test_what_does_not_belong_together_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(FrameworkError, match=r"the export has 1 inputs \('x'\), and 2 arrays are given"):
+        validate_export(lambda x, _: x, (X, X), export(), options=ON_CPU)
+    with pytest.raises(FrameworkError, match="the export has 1 outputs, and the module gives 2"):
+        validate_export(lambda x: (x, x), (X,), export(), options=ON_CPU)
+    with pytest.raises(api.OptionError, match="a int is no export"):
+        validate_export(compute, (X,), 7, options=ON_CPU)
+    onnx.save(export(), tmp_path / "a.onnx")
+    write_arrays(tmp_path / "values.npz", {"product0": X @ W["w0"]})
+    with pytest.raises(api.OptionError, match=r"are those of some feeds: name these with --feeds"):
+        api.validate(ValidateOptions((tmp_path / "a.onnx",), ("cpu",), reference=tmp_path / "values.npz"))
+
+
+def test_values_of_a_file_are_compared_by_their_names(tmp_path: Path) -> None:
+    onnx.save(export("w1", 1.02), tmp_path / "a.onnx")
+    write_arrays(tmp_path / "feeds.npz", {"x": X})
+    first = np.maximum(X @ W["w0"], 0)
+    write_arrays(tmp_path / "values.npz", {"relu0": first, "product1": first @ W["w1"], "file": X})
+    options = ValidateOptions((tmp_path / "a.onnx",), ("cpu",), feeds=tmp_path / "feeds.npz")
+    found = api.validate(replace(options, reference=tmp_path / "values.npz")).validation
+    assert [departure.node for departure in found.departures] == ["node 2 `product1` (MatMul)"]
+    assert found.reference is not None
+    assert found.reference.words == "2 values of 6 nodes were compared with those of the reference 'values.npz'"
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of the exporters, about themselves
+@pytest.mark.parametrize("dynamo", [True, False], ids=["exported", "traced"])
+def test_values_of_a_torch_module_are_compared_node_by_node(tmp_path: Path, dynamo: bool) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed; the extra 'exports' has it")
+    pytest.importorskip("onnxscript", reason="onnxscript is not installed; the extra 'exports' has it")
+    torch.manual_seed(0)
+    layers = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.GELU(), torch.nn.Flatten(), torch.nn.Linear(144, 8)
+    ).eval()
+    with torch.no_grad():
+        for part in layers[1].parameters():
+            part.uniform_(0.5, 1.5)
+    x = torch.randn(2, 3, 8, 8)
+    path = tmp_path / "export.onnx"
+    program = torch.onnx.export(layers, (x,), path, dynamo=dynamo)
+    for exported in (path, program) if dynamo else (path,):
+        found = validate_export(layers, (x,), exported, options=ON_CPU)
+        assert (found.departed, found.status) == ("", "right")
+        (stage,) = found.stages
+        assert int(stage.comparison.words.partition(" ")[0]) >= 3
+    wrong = onnx.load(path)
+    for tensor in wrong.graph.initializer:
+        if tensor.name.endswith("4.weight"):
+            tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor) * np.float32(1.01), tensor.name))
+    found = validate_export(layers, (x,), wrong, options=ON_CPU)
+    assert found.departed == "exporter"
+    assert "(Gemm) departs from the reference" in found.headline
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_outputs_of_a_pipeline_of_scikit_learn_are_compared() -> None:
+    pytest.importorskip("skl2onnx", reason="skl2onnx is not installed; the extra 'exports' has it")
+    import skl2onnx
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    pipeline = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, X[:, 0] > 0)
+    made = skl2onnx.to_onnx(pipeline, X[:1], options={"zipmap": False})
+    assert validate_export(pipeline, (X,), made, options=ON_CPU).departed == ""
+    scaler = next(node for node in made.graph.node if node.op_type == "Scaler")
+    for attribute in scaler.attribute:
+        if attribute.name == "scale":
+            attribute.floats[0] *= 1.1
+    assert validate_export(pipeline, (X,), made, options=ON_CPU).departed == "exporter"
