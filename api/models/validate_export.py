@@ -14,12 +14,11 @@ from epcheck.api.models.validate import ValidateOptions, Validation, validate
 from epcheck.api.option import OptionError
 from epcheck.api.progress import SILENT, Progress
 from epcheck.conformance.test_data import model_file
-from epcheck.models.accuracy.thresholds import QUANTISED
 from epcheck.models.feeds import feed_files
 from epcheck.models.feeds.trials import Trial
 from epcheck.models.graph.inlining import inline_functions
-from epcheck.models.validation.departures import Comparison, compare_with_reference
-from epcheck.models.validation.framework_values import compute_values
+from epcheck.models.validation.departures import QUANTISES, Comparison, compare_with_reference
+from epcheck.models.validation.framework_values import cast_inputs, cast_outputs, compute_values
 
 EXPORTER, OPTIMISER, QUANTISER, TARGET = "exporter", "optimiser", "quantiser", "target"
 
@@ -81,15 +80,16 @@ def validate_export(
     """Compare every stage between a module and a target with the one before it, and validate the last model.
 
     module: a torch.nn.Module, a torch.export.ExportedProgram, an estimator or pipeline of scikit-learn, or a function
-    of arrays. args, kwargs: what it was exported with. exported: what `torch.onnx.export` returned (its values have
-    names that are surely those of the program), or the path of an ONNX file; or a sequence of these, each made from the
-    one before: an export, what an optimiser made of it, what a quantiser made of that. options: targets, baseline and
+    of arrays. args, kwargs: what it was exported with. exported: the path of an ONNX file,
+    an onnx.ModelProto, or what `torch.onnx.export` returned; or a sequence of these, each made from the one before: an
+    export, what an optimiser made of it, what a quantiser made of that. options: targets, baseline and
     the like; its models, feeds, expect and reference are ours. folder: for the models, feeds and values that are
     written; without one they are gone after the call, and commands that the validation names do not find them.
 
-    Values of a torch module are compared by FX node, those of a traced export by module; outputs always. The module
-    computes in its own dtype; `epcheck.models.validation.departures` has what a node may be off. Raises OptionError,
-    FrameworkError, ModelFileError, what `validate` raises, and what the module itself raises.
+    Values of a torch module are compared by FX node, those of a traced export by module; outputs always, but those of a
+    quantised model, of which only nodes are compared. The module computes in its own dtype. What a node may be off is
+    in `epcheck.models.validation.departures`. Raises OptionError, FrameworkError, ModelFileError, what `validate`
+    raises, and what the module itself raises.
     """
     stages = list(exported) if isinstance(exported, list | tuple) else [exported]
     if not stages:
@@ -99,27 +99,26 @@ def validate_export(
         place.mkdir(parents=True, exist_ok=True)
         paths = [_save_stage(stage, place / f"stage_{at}.onnx") for at, stage in enumerate(stages)]
         models = [inline_functions(model_file.load(path)) for path in paths]
-        program = getattr(stages[0], "exported_program", None)
-        computed = compute_values(module, args, kwargs or {}, models[0], program)
+        computed = compute_values(module, args, kwargs or {}, models[0])
         feeds, values, outputs = (place / f"{name}.npz" for name in ("inputs", "module", "outputs"))
-        feed_files.write_arrays(feeds, computed.inputs)
+        feed_files.write_arrays(feeds, cast_inputs(computed.inputs, models[-1]))
         feed_files.write_arrays(values, computed.values)
-        feed_files.write_arrays(outputs, computed.outputs)
-        trial = Trial("the arguments", computed.inputs, ())
+        feed_files.write_arrays(outputs, cast_outputs(computed.outputs, models[-1]))
         origins = [values, *paths]
+        names = [EXPORTER, *map(_name_stage, models, models[1:])]
         earlier = [
-            compare_with_reference(model, trial, origin) for model, origin in zip(models[:-1], origins, strict=False)
+            compare_with_reference(model, Trial("the arguments", cast_inputs(computed.inputs, model), ()), origin)
+            for model, origin in zip(models[:-1], origins, strict=False)
         ]
         asked = replace(
             options or ValidateOptions(()),
             models=(paths[-1],),
             feeds=feeds,
-            expect=outputs if computed.outputs else None,
+            expect=outputs if computed.outputs and QUANTISER not in names else None,
             reference=origins[-2],
         )
         validation = validate(asked, progress=progress).validation
     assert validation.reference is not None
-    names = [EXPORTER, *map(_name_stage, models, models[1:])]
     return ExportValidation(tuple(map(ExportStage, names, paths, (*earlier, validation.reference))), validation)
 
 
@@ -139,9 +138,6 @@ def _save_stage(stage: Any, path: Path) -> Path:
 
 
 def _name_stage(before: onnx.ModelProto, after: onnx.ModelProto) -> str:
-    """Who made a model from another: a quantiser makes more nodes that quantise."""
-    quantising = [
-        sum(node.op_type.startswith((*QUANTISED, "DequantizeLinear")) for node in model.graph.node)
-        for model in (before, after)
-    ]
+    """Who made a model from another: a quantiser makes more nodes with quantised values or weights."""
+    quantising = [sum(node.op_type.startswith(QUANTISES) for node in model.graph.node) for model in (before, after)]
     return QUANTISER if quantising[1] > quantising[0] else OPTIMISER

@@ -52,6 +52,9 @@ TYPICAL_TIMES, CHANNEL_TIMES = 5.0, 3.0
 SECONDS = 90.0
 """Of both evaluations together."""
 
+QUANTISES = (*QUANTISED, "DequantizeLinear", "MatMulNBits", "MatMulBnb4", "GatherBlockQuantized", "QMoE")
+"""Beginnings of the names of operators that have quantised values, or quantised weights."""
+
 SUFFIXES = ("_quantized", "_quant")
 """What ONNX Runtime's quantiser appends to the names of values and of nodes."""
 
@@ -59,7 +62,7 @@ VALUES_SUFFIX = ".npz"
 """Of a reference that is no model, but has values."""
 
 SHOWN = 6
-"""Nodes of one place that a sentence names at most."""
+"""Nodes of one place that a sentence names at most, the nearest first."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ class Departure:
     def words(self) -> str:
         """One sentence."""
         where = f"{self.value}{list(self.place)}" if self.place else self.value
-        named = f" or a node in front of it ({', '.join(self.before[:SHOWN])})" if self.before else ""
+        named = f" or a node in front of it ({', '.join(self.before[: -SHOWN - 1 : -1])})" if self.before else ""
         return (
             f"{self.node}{named} departs from the reference: '{where}' is {self.mine:.6g}, and "
             f"{self.its:.6g} in the reference ('{self.reference_value}'); {self.error:.2g} of its size in all elements "
@@ -277,13 +280,15 @@ def _departures(
     quantised = {
         name
         for name, nodes in regions.items()
-        if any(model.graph.node[at].op_type.startswith((*QUANTISED, "DequantizeLinear")) for at in nodes)
+        if any(model.graph.node[at].op_type.startswith(QUANTISES) for at in nodes)
     }
+    unknown = max((ALLOWED.get(each.dtype, ALLOWED_FLOAT32) for each in types.values()), default=ALLOWED_FLOAT32)
     found = {name: measure_deviation(mine.astype(np.float64), its) for name, (mine, its) in seen.items()}
     usual = float(np.median([found[name].typical for name in quantised])) if quantised else 0.0
     for name, deviation in found.items():
         mine, its = seen[name]
-        allowed = ALLOWED.get(types.get(name, values.UNKNOWN).dtype, ALLOWED_FLOAT32)
+        dtype = types.get(name, values.UNKNOWN).dtype
+        allowed = ALLOWED.get(dtype, ALLOWED_FLOAT32) if dtype else unknown  # behind an operator that onnx has not
         if name in quantised:
             allowed = max(ALLOWED_QUANTISED, TYPICAL_TIMES * usual)
         error = max(deviation.typical, deviation.channel / CHANNEL_TIMES)

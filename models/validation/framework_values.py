@@ -7,8 +7,10 @@ same places, whatever their names are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -36,18 +38,17 @@ class FrameworkValues:
 
 
 def compute_values(
-    module: Any, args: Sequence[Any], kwargs: Mapping[str, Any], model: onnx.ModelProto, program: Any = None
+    module: Any, args: Sequence[Any], kwargs: Mapping[str, Any], model: onnx.ModelProto
 ) -> FrameworkValues:
     """What a module computes of its arguments.
 
     module: a torch.nn.Module, a torch.export.ExportedProgram, an estimator or pipeline of scikit-learn, or a function
-    of arrays that gives an array or a sequence of them. model: an export of it. program: the ExportedProgram that it
-    was made from, of which the values of a torch export have their names; None exports the module again.
+    of arrays that gives an array or a sequence of them. model: an export of it.
 
     Raises FrameworkError, and what the module itself raises.
     """
     if _is_of_torch(module):
-        return _compute_with_torch(module, args, kwargs, model, program)
+        return _compute_with_torch(module, args, kwargs, model)
     if hasattr(module, "predict") or hasattr(module, "transform"):
         outputs = _compute_with_estimator(module, args[0])
     else:
@@ -78,7 +79,27 @@ def _name_inputs(arrays: Sequence[Array], model: onnx.ModelProto) -> dict[str, A
         listed = ", ".join(f"'{name}'" for name in names)
         raise FrameworkError(f"the export has {len(names)} inputs ({listed}), and {len(arrays)} arrays are given: pass "
                              "those that the module was exported with")  # fmt: skip
-    return dict(zip(names, arrays, strict=True))
+    return cast_inputs(dict(zip(names, arrays, strict=True)), model)
+
+
+def cast_inputs(arrays: Mapping[str, Array], model: onnx.ModelProto) -> dict[str, Array]:
+    """Floating-point arrays in the dtypes of the model's inputs of these names: a stage may be in float16."""
+    return {**arrays, **_cast(arrays, model.graph.input, "f")}
+
+
+def cast_outputs(arrays: Mapping[str, Array], model: onnx.ModelProto) -> dict[str, Array]:
+    """The arrays of numbers that are outputs of the model, in their dtypes there."""
+    return _cast(arrays, model.graph.output, "fiub")
+
+
+def _cast(arrays: Mapping[str, Array], ends: Iterable[onnx.ValueInfoProto], kinds: str) -> dict[str, Array]:
+    found = {}
+    for value in ends:
+        dtype = helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type or onnx.TensorProto.STRING)
+        array = arrays.get(value.name)
+        if array is not None and array.dtype.kind in kinds and dtype.kind in kinds:
+            found[value.name] = array.astype(dtype)
+    return found
 
 
 def _name_outputs(outputs: Sequence[Any], model: onnx.ModelProto) -> dict[str, Array]:
@@ -86,12 +107,8 @@ def _name_outputs(outputs: Sequence[Any], model: onnx.ModelProto) -> dict[str, A
     declared = model.graph.output
     if len(declared) != len(outputs):
         raise FrameworkError(f"the export has {len(declared)} outputs, and the module gives {len(outputs)}")
-    found = {}
-    for value, array in zip(declared, map(np.asarray, outputs), strict=True):
-        dtype = helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type or onnx.TensorProto.STRING)
-        if array.dtype.kind in "fiub" and dtype.kind in "fiub":
-            found[value.name] = array.astype(dtype)
-    return found
+    names = [value.name for value in declared]
+    return cast_outputs(dict(zip(names, map(np.asarray, outputs), strict=True)), model)
 
 
 def _compute_with_estimator(estimator: Any, data: Any) -> list[Any]:
@@ -107,7 +124,7 @@ def _compute_with_estimator(estimator: Any, data: Any) -> list[Any]:
 
 
 def _compute_with_torch(
-    module: Any, args: Sequence[Any], kwargs: Mapping[str, Any], model: onnx.ModelProto, program: Any
+    module: Any, args: Sequence[Any], kwargs: Mapping[str, Any], model: onnx.ModelProto
 ) -> FrameworkValues:
     import torch
     from torch.export import ExportedProgram
@@ -116,31 +133,40 @@ def _compute_with_torch(
     inputs = _name_inputs(tensors, model)
     is_traced = any(name.startswith("/") for node in model.graph.node for name in node.output)
     with torch.no_grad():
-        if isinstance(module, ExportedProgram):
-            program, module = program or module, module.module()
-        outputs = [to_array(leaf) for leaf in _flatten(module(*args, **kwargs)) if isinstance(leaf, torch.Tensor)]
+        runs = module.module() if isinstance(module, ExportedProgram) else module
+        outputs = [to_array(leaf) for leaf in _flatten(runs(*args, **kwargs)) if isinstance(leaf, torch.Tensor)]
         if is_traced:
-            found = _match_scopes(_record_modules(module, args, kwargs), model)
-        elif program is not None:
-            found = dict(_match_nodes([_record_nodes(program, args, kwargs)], model))
+            found = _match_scopes(_record_modules(runs, args, kwargs), model)
         else:
-            again = torch.export.export(module, tuple(args), dict(kwargs))
-            recorded = [_record_nodes(made, args, kwargs) for made in (again, again.run_decompositions())]
-            found = dict(_match_nodes(recorded, model, is_another=True))
+            found = dict(_match_nodes(_record_nodes(_export_again(module, args, kwargs), args, kwargs), model))
     named = _name_outputs(outputs, model)
     return FrameworkValues(inputs, {**found, **named}, named)
 
 
 def to_array(tensor: Any) -> Array:
-    """A torch tensor as an array; bfloat16, which numpy has not, as float32."""
+    """A torch tensor as an array that no later module changes; bfloat16, which numpy has not, as float32."""
     import torch
 
     tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
-    return np.asarray((tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy())
+    return np.array((tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy())
+
+
+def _export_again(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """The program of another export of the module; of its decomposition where torch.onnx cannot export it."""
+    import torch
+    from torch.export import ExportedProgram
+
+    try:
+        return torch.onnx.export(module, tuple(args), kwargs=dict(kwargs), dynamo=True, verbose=False).exported_program
+    except Exception:  # whatever the exporter raises of a module that somebody exported with other options
+        program = (
+            module if isinstance(module, ExportedProgram) else torch.export.export(module, tuple(args), dict(kwargs))
+        )
+        return program.run_decompositions()
 
 
 def _record_nodes(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, tuple[str, Array]]:
-    """FX node -> its operator, and its value where that is a tensor."""
+    """FX node -> its text, and its value where that is a tensor."""
     import torch
     from torch.utils import _pytree
 
@@ -150,7 +176,7 @@ def _record_nodes(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) 
         def run_node(self, n: Any) -> Any:
             value = super().run_node(n)
             if n.op == "call_function" and isinstance(value, torch.Tensor):
-                found[n.name] = str(n.target), to_array(value)
+                found[n.name] = n.format_node() or "", to_array(value)
             return value
 
     leaves, _ = _pytree.tree_flatten((tuple(args), dict(kwargs)))
@@ -158,33 +184,48 @@ def _record_nodes(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) 
     return found
 
 
-def _match_nodes(
-    recorded: Sequence[Mapping[str, tuple[str, Array]]], model: onnx.ModelProto, is_another: bool = False
-) -> Iterator[tuple[str, Array]]:
-    """The values of an export that are those of FX nodes: of the same name, and, as far as the export says it, of the
-    same operator. recorded: of the program, or of each of its forms. is_another: the export was made of another
-    program, in which a name that it does not explain may be that of another node."""
-    for node in model.graph.node:
-        says = next((entry.value for entry in node.metadata_props if entry.key == FX_NODE), "")
-        for name in node.output:
-            is_explained = f"%{name} " in says
-            candidates = [values[name] for values in recorded if name in values]
-            fitting = [value for target, value in candidates if (target in says if is_explained else not is_another)]
-            if fitting:
-                yield name, fitting[0]
+def _match_nodes(recorded: Mapping[str, tuple[str, Array]], model: onnx.ModelProto) -> Iterator[tuple[str, Array]]:
+    """The values of an export that are those of FX nodes: of the same name, if the export says of the node, and of all
+    that it reads, that operators and operands are the same. Other programs give a name to other nodes."""
+    texts = {
+        name: next((entry.value for entry in node.metadata_props if entry.key == FX_NODE), "")
+        for node in model.graph.node
+        for name in node.output
+    }
+    exported = {name: (target, operands) for text in texts.values() for name, target, operands in _parse_nodes(text)}
+    made = {name: (target, operands) for text, _ in recorded.values() for name, target, operands in _parse_nodes(text)}
+    is_same: dict[str, bool] = {}
+    for name, node in made.items():  # in the order of the program
+        is_same[name] = exported.get(name, node) == node and all(is_same.get(operand, True) for operand in node[1])
+    for name in texts:
+        if name in recorded and name in exported and is_same[name]:
+            yield name, recorded[name][1]
+
+
+def _parse_nodes(text: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """(name, target, names of what it reads) of the FX nodes in a text."""
+    for line in text.splitlines():
+        match = re.match(r"\s*%(\w+) .*?\[target=([^\]]+)\]\((.*)", line)
+        if match:
+            yield (
+                match[1],
+                match[2],
+                tuple(re.findall(r"%(?:[pbc]_)?(\w+)", match[3])),
+            )  # p_: a weight, where it is lifted
 
 
 def _record_modules(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[tuple[str, Array, Any, Any]]:
-    """(scope as a traced export writes it, output, what it read, what it gave) of each module with one output, in the
-    order in which they end."""
+    """(scope as a traced export writes it, output, what it read, what it gave) of each module, in the order in which
+    they end."""
     import torch
 
     found: list[tuple[str, Array, Any, Any]] = []
 
     def note(scope: str) -> Any:
         def hook(_module: Any, read: Any, made: Any) -> None:
-            if isinstance(made, torch.Tensor):
-                found.append((scope, to_array(made), read[0] if read else None, made))
+            first = made[0] if isinstance(made, tuple) and made else made  # a recurrent module has its states as well
+            if isinstance(first, torch.Tensor):
+                found.append((scope, to_array(first), read[0] if read else None, first))
 
         return hook
 
@@ -207,17 +248,22 @@ def _scope(name: str) -> str:
 
 
 def _match_scopes(recorded: Sequence[tuple[str, Array, Any, Any]], model: onnx.ModelProto) -> dict[str, Array]:
-    """The values of a traced export that are outputs of modules which ran once: that of the last node of a module.
-    Where the next module reads it and has no node, it was folded into this one."""
-    last = {node.name.rpartition("/")[0]: node.output[0] for node in model.graph.node if node.name.startswith("/")}
+    """The values of a traced export that are outputs of modules which ran once: that of the last node of a module, if
+    it is not of a module in that one. Where the next module reads it and has no node, it was folded into this one."""
+    last = {}
+    for node in model.graph.node:
+        inner = node.name.rpartition("/")[0]
+        for scope in (part for part in accumulate(inner.split("/"), "{}/{}".format) if part):
+            last[scope] = node.output[0] if scope == inner else None  # which is of a module in it
     scopes = [scope for scope, *_ in recorded]
     found = {}
     for at, (scope, value, _, made) in enumerate(recorded):
-        if scopes.count(scope) > 1 or scope not in last:
+        name = last.get(scope)
+        if scopes.count(scope) > 1 or name is None:
             continue
         for later, its, read, gave in recorded[at + 1 :]:
             if later in last or read is not made:
                 break
             value, made = its, gave
-        found[last[scope]] = value
+        found[name] = value
     return found
