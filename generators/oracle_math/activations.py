@@ -31,7 +31,8 @@ class Function:
 
     ulps: of the result, in float32 and wider, and in float16. parameters: name -> default, NaN where there is none.
     near_zero: of the parameters, what may be lost where terms cancel, in units of epsilon. jumps: not continuous at its
-    first parameter.
+    first parameter. rises: nowhere less at a greater x, whatever the parameters: between two points it is between its
+    values there.
     """
 
     define: Callable[..., Array]
@@ -40,6 +41,7 @@ class Function:
     parameters: Mapping[str, float] = field(default_factory=dict)
     near_zero: Callable[..., float] = lambda *_: 0.0
     jumps: bool = False
+    rises: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,13 +61,18 @@ class Activation:
             return np.asarray(self.function.define(x, *self.parameters))
 
     def pass_on(self, x: Array, error: Array, epsilon: float) -> tuple[Array, Array]:
-        """(its values, their absolute error) where x is off by `error`: that times the slope, and its own.
+        """(its values, their absolute error) where x is off by `error`: that times the slope, or what it rises on the
+        way, and its own.
 
         Where x may lie on either side of a jump, the jump. epsilon: of the precision in which a provider may compute.
         """
         value, function = self.of(x), self.function
         own = function.ulps[1 if epsilon > HALF else 0] * np.abs(value)
-        total = function.slope(*self.parameters) * error + epsilon * (own + function.near_zero(*self.parameters))
+        passed = function.slope(*self.parameters) * error
+        if function.rises:
+            ends = (np.abs(self.of(x + sign * error) - value) for sign in (-1, 1))
+            passed = np.fmin(passed, np.maximum(*ends))
+        total = passed + epsilon * (own + function.near_zero(*self.parameters))
         if function.jumps:
             edge = self.parameters[0]
             total = total + np.where(np.abs(x - edge) <= error, abs(edge), 0.0)
@@ -106,9 +113,9 @@ SELU = {"alpha": 1.67326319217681884765625, "gamma": 1.05070102214813232421875}
 NONE = {"alpha": np.nan, "beta": np.nan}
 
 FUNCTIONS: Mapping[str, Function] = {
-    "Relu": Function(lambda x: np.maximum(x, 0), lambda: 1, (0, 0)),
-    "Tanh": Function(np.tanh, lambda: 1, (16, 16), near_zero=lambda: 5),
-    "Sigmoid": Function(sigmoid, lambda: 0.25, (34, 3)),
+    "Relu": Function(lambda x: np.maximum(x, 0), lambda: 1, (0, 0), rises=True),
+    "Tanh": Function(np.tanh, lambda: 1, (16, 16), near_zero=lambda: 5, rises=True),
+    "Sigmoid": Function(sigmoid, lambda: 0.25, (34, 3), rises=True),
     "Affine": Function(lambda x, a, b: a * x + b, lambda a, _: abs(a), (2, 2), NONE, lambda _, b: abs(b)),
     "LeakyRelu": Function(lambda x, a: np.where(x >= 0, x, a * x), _steeper, (1, 2), {"alpha": 0.01}),
     "ThresholdedRelu": Function(lambda x, a: np.where(x > a, x, 0), lambda _: 1, (0, 0), {"alpha": 1.0}, jumps=True),
@@ -130,9 +137,9 @@ FUNCTIONS: Mapping[str, Function] = {
         SELU,
         lambda a, g: 5 * abs(g) * _steeper(a),
     ),
-    "Clip": Function(np.clip, lambda *_: 1, (0, 0), {"min": -np.inf, "max": np.inf}),
-    "Softsign": Function(lambda x: x / (1 + np.abs(x)), lambda: 1, (3, 3)),
-    "Softplus": Function(lambda x: np.logaddexp(0, x), lambda: 1, (18, 18)),
+    "Clip": Function(np.clip, lambda *_: 1, (0, 0), {"min": -np.inf, "max": np.inf}, rises=True),
+    "Softsign": Function(lambda x: x / (1 + np.abs(x)), lambda: 1, (3, 3), rises=True),
+    "Softplus": Function(lambda x: np.logaddexp(0, x), lambda: 1, (18, 18), rises=True),
 }
 
 

@@ -122,7 +122,10 @@ def _sizes() -> Iterator[GemmSample]:
     for size in (8, 16, 17, 31, 32, 33):
         yield GemmSample(name=f"square_{size}", a=(size, size), b=(size, size), c=(size,), every_dtype=size == 17)
     for inner in (64, 65, 257, 1025):
-        yield GemmSample(name=f"inner_{inner}", a=(2, inner), b=(inner, 3), c=(3,), every_dtype=inner == 257)
+        values = "positive" if inner == 257 else "uniform"
+        yield GemmSample(
+            name=f"inner_{inner}", a=(2, inner), b=(inner, 3), c=(3,), values=values, every_dtype=inner == 257
+        )
     yield GemmSample(name="rows_1025", a=(1025, 3), b=(3, 2), c=(2,))
     yield GemmSample(name="columns_1025", a=(2, 3), b=(3, 1025), c=(2, 1))
 

@@ -108,7 +108,8 @@ def _sizes() -> Iterator[MatMulSample]:
     for size in (2, 3, 7, 8, 15, 16, 17, 31, 32, 33):
         yield MatMulSample(name=f"square_{size}", a=(size, size), b=(size, size), every_dtype=size == 17)
     for inner in (63, 64, 65, 127, 255, 257, 1023, 1025, 2049):
-        yield MatMulSample(name=f"inner_{inner}", a=(2, inner), b=(inner, 3), every_dtype=inner == 257)
+        values = "positive" if inner == 257 else "uniform"
+        yield MatMulSample(name=f"inner_{inner}", a=(2, inner), b=(inner, 3), values=values, every_dtype=inner == 257)
     yield MatMulSample(name="rows_1025", a=(1025, 3), b=(3, 2))
     yield MatMulSample(name="columns_1025", a=(2, 3), b=(3, 1025))
     yield MatMulSample(name="vector_by_1025_columns", a=(3,), b=(3, 1025))
@@ -266,17 +267,21 @@ def values_of(kind: str, shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.r
     match kind:
         case "uniform":
             flat = uniform
+        case "positive":  # of whose sums every dtype shows more than it may lose
+            flat = np.abs(uniform) / 2 + 0.25
         case "integers":
             flat = rng.integers(-8, 9, count).astype(np.float64)
         case "zeros":
             flat = rng.choice(np.array([0.0, -0.0]), count)
         case "identity":
             return np.eye(shape[-1], dtype=dtype)[: shape[-2]] if second else uniform.reshape(shape).astype(dtype)
-        case "cancellation":  # every term has its negative further on
+        case "cancellation":  # every term has its negative further on, but for one that is larger
             pairs = uniform.reshape(shape) * 8
             axis, half = (-2, shape[-2] // 2) if second else (-1, shape[-1] // 2)
             front = np.take(pairs, np.arange(half), axis)
-            return np.concatenate([front, front if second else -front], axis).astype(dtype)
+            paired = np.concatenate([front, front if second else -front], axis)
+            paired[(0, slice(None)) if second else (..., 0)] = 64.0 if dtype == np.float16 else 8.0
+            return paired.astype(dtype)
         case "infinities":
             flat = np.where(rng.random(count) < 0.1, rng.choice(np.array([np.inf, -np.inf]), count), uniform)
         case "one_infinity":  # and never an infinity minus another
