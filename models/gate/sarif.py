@@ -18,7 +18,7 @@ from epcheck.conformance.records import strict_json
 from epcheck.models.gate.gate import PASSES, CheckedModel, Gate
 from epcheck.models.validation.page import group_by_reason
 from epcheck.models.validation.validation import FAILS, REFUSED, RIGHT, UNJUDGED, WRONG, Validation
-from epcheck.models.wrong_nodes.culprit import NAMED, Culprit
+from epcheck.models.wrong_nodes.culprit import Culprit
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
@@ -89,7 +89,7 @@ def _results(checked: CheckedModel) -> Iterator[Result]:
 
 
 def _culprits(found: Validation) -> tuple[str, ...]:
-    return _names([culprit for culprit in found.culprits if culprit.kind in NAMED])
+    return _names([culprit for culprit in found.culprits if culprit.is_named])
 
 
 def _names(culprits: Sequence[Culprit]) -> tuple[str, ...]:

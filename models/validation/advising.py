@@ -45,9 +45,9 @@ class Adviser:
 
     def _of(self, culprit: Culprit, found: Validation) -> Culprit:
         provider = found.provider
-        if culprit.kind != Kind.REFUSED or len(culprit.nodes) != 1 or provider is None or self.baseline is None:
+        if culprit.kind != Kind.REFUSED or len(culprit.parts[0]) != 1 or provider is None or self.baseline is None:
             return culprit
-        (node,) = culprit.nodes
+        node = culprit.nodes[0]
         placed = found.placement.elsewhere if found.placement else ()
         known = next((each.advice for each in placed if each.name == node.name and not each.scope), None)
         if known is not None and known.change:

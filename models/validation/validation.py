@@ -14,13 +14,10 @@ from epcheck.models.placement.placement import Placement
 from epcheck.models.validation.departures import Comparison, Departure
 from epcheck.models.validation.names import shorten_words
 from epcheck.models.validation.speed import Speeds
-from epcheck.models.wrong_nodes.culprit import NAMED, Culprit, Kind
+from epcheck.models.wrong_nodes.culprit import Culprit, name_culprits
 
 RIGHT, WRONG, FAILS, REFUSED, UNJUDGED = "right", "wrong", "fails", "refused", "unjudged"
 """Statuses of a validation."""
-
-NAMED_NODES = 3
-"""Nodes at fault that a headline names at most."""
 
 NAMED_OUTPUTS = 3
 """Outputs that it names at most."""
@@ -233,10 +230,8 @@ class Validation:
         """Which nodes are wrong alone, in a sentence; empty where none is."""
         if not self.wrong_nodes:
             return ""
-        named, rest = self.wrong_nodes[:NAMED_NODES], len(self.wrong_nodes) - NAMED_NODES
-        listed = ", ".join(place for culprit in named for place in culprit.places)
-        more = f" and {rest} more" if rest > 0 else ""
-        return f"{listed}{more} {'is' if len(self.wrong_nodes) == 1 else 'are'} wrong beyond the bound"
+        nodes = sum(len(culprit.innermost) for culprit in self.wrong_nodes)
+        return f"{name_culprits(self.wrong_nodes)} {'is' if nodes == 1 else 'are'} wrong beyond the bound"
 
     @property
     def _but_for_nodes(self) -> str:
@@ -273,14 +268,8 @@ class Validation:
     @property
     def _culprit_named(self) -> str:
         """The nodes at fault, as the end of a sentence."""
-        nodes = [place for culprit in self.culprits if culprit.kind in NAMED for place in culprit.places]
-        together = ""
-        if not nodes:
-            first = self.culprits[:1]  # which may be several nodes that fail alone, at every level of optimisation
-            nodes = [place for c in first if c.kind == Kind.UNEXPLAINED and c.levels for place in c.places]
-            together = " together" if len(nodes) > 1 else ""
-        named, rest = nodes[:NAMED_NODES], len(nodes) - NAMED_NODES
-        return f": {', '.join(named)}{f' and {rest} more' if rest > 0 else ''}{together}" if named else ""
+        named = name_culprits(culprit for culprit in self.culprits if culprit.is_named)
+        return f": {named}" if named else ""
 
     @property
     def _baseline_fails_alike(self) -> bool:

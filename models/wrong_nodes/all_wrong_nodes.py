@@ -3,8 +3,8 @@
 Every node is run alone on true values, all in one session, unless that is known; where none is wrong there, the first
 is found as `first_wrong_node` does. The nodes that are wrong are replaced by the baseline's values, and the rest of the
 model is searched again, until it is right: so a fusion that is wrong, or a node that ends the session, is found behind
-another one too. At last the wrong values of each node alone are put into the baseline: what comes out is the effect of
-this node.
+another one too. Nodes of one pattern are one finding (`alike`). At last the wrong values of a node alone are put
+into the baseline: what comes out is the effect of this node.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from epcheck.models.execution.runner import Runner, RunResult
 from epcheck.models.graph import feed, values
 from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.subgraph import SubgraphError, extract, select_feeds
+from epcheck.models.wrong_nodes.alike import ENDS_SESSIONS, find_alike, group_alike
 from epcheck.models.wrong_nodes.body_nodes import with_inside
-from epcheck.models.wrong_nodes.culprit import NAMED, Culprit, Effect, Kind
+from epcheck.models.wrong_nodes.culprit import Culprit, Effect, Kind
 from epcheck.models.wrong_nodes.first_wrong_node import find
 from epcheck.models.wrong_nodes.isolated_nodes import as_culprit, find_isolated_nodes
 from epcheck.models.wrong_nodes.options import SearchOptions
@@ -39,14 +40,13 @@ NEAR = 0.5
 """A wrong node is at fault from this share of an output's threshold on: with its values fed, ONNX Runtime fuses the
 nodes behind it otherwise than in the whole model (QDQ groups), which moves the effect by a little."""
 
-ENDS_SESSIONS = (Kind.CRASH, Kind.TIMEOUT, Kind.REFUSED)
-
 
 @dataclass(frozen=True)
 class WrongNodes:
-    """The result. culprits: in the order of the graph, each with its effect; a single one that names nobody where no
-    node is wrong. harmless: nodes that are wrong, and change no output by NEAR of its threshold. remainder: a sentence
-    about the model with the baseline's values in place of theirs; empty where there is none to tell."""
+    """The result. culprits: in the order of the graph, each with its effect, those of one pattern as one; a single one
+    that names nobody where no node is wrong. harmless: nodes that are wrong, and change no output by NEAR of its
+    threshold. remainder: a sentence about the model with the baseline's values in place of theirs; empty where there is
+    none to tell."""
 
     culprits: tuple[Culprit, ...]
     harmless: tuple[Culprit, ...] = ()
@@ -81,7 +81,8 @@ def _all(search: Search, outcome: RunResult | None) -> WrongNodes:
     found, remainder = _others(search, found)
     if not found:
         return WrongNodes((first,))
-    measured = [with_inside(search, _with_effect(search, culprit), _culprits_of) for culprit in found]
+    grouped = group_alike(search, found)
+    measured = [with_inside(search, _with_effect(search, culprit), _culprits_of) for culprit in grouped]
     culprits = [culprit for culprit in measured if culprit.effect is None or culprit.effect.times > NEAR]
     harmless = [culprit for culprit in measured if culprit not in culprits]
     if not culprits:  # none of them alone is enough
@@ -101,28 +102,41 @@ def _in_order(culprits: Sequence[Culprit]) -> tuple[Culprit, ...]:
 
 def _others(search: Search, first: Sequence[Culprit]) -> tuple[list[Culprit], str]:
     """The first culprits, as far as they name nodes, and all others; and what is left when they are replaced."""
-    found = [culprit for culprit in first if culprit.kind in NAMED]
-    named = {node.index for culprit in found for node in culprit.nodes}
+    found = [culprit for culprit in first if culprit.is_named]
     ends = any(culprit.kind in ENDS_SESSIONS for culprit in first)
     remainder = ""
     try:
+        for culprit in tuple(found):
+            _add_alike(search, culprit, found)
+        named = _named(found)
         if search.options.wrong_alone or (not ends and sum(search.sizes().values()) <= search.options.limits.bytes):
             found += [as_culprit(search, wrong) for wrong in find_isolated_nodes(search) if wrong.node not in named]
         for _ in range(MOST):
-            named = {node.index for culprit in found for node in culprit.nodes}
+            named = _named(found)
             rest = search.without(named) if named else None
             if rest is None:
                 break
             culprit = find(rest)
-            if culprit.kind not in NAMED or named.issuperset(node.index for node in culprit.nodes):
+            if not culprit.is_named or named.issuperset(node.index for node in culprit.nodes):
                 remainder = _remainder(culprit)
                 break
             found.append(culprit)
+            _add_alike(search, culprit, found)
     except LimitsReached:
         remainder = "more nodes may be wrong: search limit reached"
     except (SessionFailed, SubgraphError) as obstacle:
         remainder = f"it is not known whether more nodes are wrong: {obstacle}"
     return found, remainder
+
+
+def _named(found: Sequence[Culprit]) -> set[int]:
+    return {node.index for culprit in found for node in culprit.nodes}
+
+
+def _add_alike(search: Search, culprit: Culprit, found: list[Culprit]) -> None:
+    """Add what fails as this culprit does. What is found before a limit is reached is kept."""
+    for each in find_alike(search, culprit, _named(found)):
+        found.append(each)
 
 
 def _remainder(culprit: Culprit) -> str:
@@ -134,17 +148,26 @@ def _remainder(culprit: Culprit) -> str:
 
 
 def _with_effect(search: Search, culprit: Culprit) -> Culprit:
-    """The culprit with its effect on the outputs, where its session gives values."""
+    """The culprit with its effect on the outputs, where its session gives values. Of nodes that are wrong alike it is
+    that of the first that takes an output to its threshold, else the largest."""
     if culprit.effect is not None or culprit.kind in (*ENDS_SESSIONS, Kind.UNSTEADY):
         return culprit
-    nodes = [node.index for node in culprit.nodes]
+    effects: list[Effect] = []
     try:
-        search.expect(name for node in nodes for name in (*search.wiring.list_received_values(node),
-                                                          *search.wiring.list_outputs(node)))  # fmt: skip
-        outcome = search.candidate(*search.part(nodes, search.expected))
-        return replace(culprit, effect=_effect(search, nodes, outcome.outputs) if outcome.stage == DONE else None)
+        for part in culprit.parts:
+            nodes = [node.index for node in part]
+            search.expect(name for node in nodes for name in (*search.wiring.list_received_values(node),
+                                                              *search.wiring.list_outputs(node)))  # fmt: skip
+            outcome = search.candidate(*search.part(nodes, search.expected))
+            if outcome.stage == DONE:
+                found = _effect(search, nodes, outcome.outputs)
+                whose = ", ".join(map(str, part)) if culprit.count > 1 else ""
+                effects.append(replace(found, node=whose))
+                if found.times > NEAR:
+                    break
     except (LimitsReached, SessionFailed, SubgraphError):
-        return culprit
+        pass  # what is known until then counts
+    return replace(culprit, effect=max(effects, key=lambda effect: effect.times, default=None))
 
 
 def _effect(search: Search, nodes: Collection[int], got: Mapping[str, Feed]) -> Effect:

@@ -16,7 +16,7 @@ from epcheck.models.execution.runner import RunResult
 from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.subgraph import SubgraphError
 from epcheck.models.graph.values import bodies
-from epcheck.models.wrong_nodes.culprit import NAMED, Culprit
+from epcheck.models.wrong_nodes.culprit import Culprit
 from epcheck.models.wrong_nodes.search import LimitsReached, Search, SessionFailed
 
 TURNS = 32
@@ -40,7 +40,7 @@ class _EnoughTurns(Exception):  # noqa: N818  (it ends the executions)
 
 def with_inside(search: Search, culprit: Culprit, search_all: SearchAll) -> Culprit:
     """The culprit with those in its bodies, where it is one node that holds graphs; else as it is."""
-    if culprit.kind not in NAMED or len(culprit.nodes) != 1:
+    if not culprit.is_named or len(culprit.nodes) != 1:
         return culprit
     node = culprit.nodes[0].index
     if not any(bodies(search.wiring.model.graph.node[node])):
@@ -76,7 +76,7 @@ def _apart(right: Mapping[str, Feed], got: Mapping[str, Feed]) -> float:
 
 def _inside(search: Search, culprit: Culprit, found: _NotRight, search_all: SearchAll) -> Culprit:
     inner = search.of_body(found.run.model, found.run.feeds)
-    named = tuple(each for each in search_all(inner, found.outcome) if each.kind in NAMED)
+    named = tuple(each for each in search_all(inner, found.outcome) if each.is_named)
     if not named:
         return culprit
     turn = f" (execution {found.run.turn})" if found.run.turn else ""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import onnx
@@ -41,6 +41,9 @@ class Kind(StrEnum):
 NAMED = (Kind.NODE, Kind.FUSION, Kind.CRASH, Kind.TIMEOUT, Kind.REFUSED, Kind.UNSTEADY)
 """Kinds of culprits that name the nodes at fault; these fail alone."""
 
+SHOWN = 3
+"""Names that a sentence has of what is alike, at most."""
+
 ENDS = {
     "create": "refused in session creation",
     "run": "ended by an error in the run",
@@ -62,8 +65,12 @@ class GraphNode:
 
     def __str__(self) -> str:
         """``node 17 `Conv_17` (Conv)``, or what it makes where it has no name."""
-        called = f"`{self.name}`" if self.name else f"that makes `{self.outputs[0] if self.outputs else ''}`"
-        return f"node {self.index} {called} ({self.op_type})"
+        return f"node {self.index} {self.called} ({self.op_type})"
+
+    @property
+    def called(self) -> str:
+        """Its name, or what it makes where it has none."""
+        return f"`{self.name}`" if self.name else f"that makes `{self.outputs[0] if self.outputs else ''}`"
 
 
 def graph_node(model: onnx.ModelProto, index: int) -> GraphNode:
@@ -88,11 +95,13 @@ class Effect:
 
     output: the one that comes farthest beyond its threshold. error: as its threshold counts it: relative, or the share
     of elements that differ; infinite for a NaN or another shape. allowed: the threshold. `times`: error over threshold.
+    node: of nodes that are wrong alike the one whose effect it is, in a sentence; empty where there is one alone.
     """
 
     output: str
     error: float
     allowed: float
+    node: str = ""
 
     @property
     def times(self) -> float:
@@ -106,12 +115,13 @@ class Effect:
     @property
     def words(self) -> str:
         """A part of a sentence."""
+        who = self.node or "it"
         if not self.error:
-            return "alone it changes no output"
+            return f"alone {who} changes no output"
         if math.isinf(self.error):
-            return f"alone it makes '{self.output}' another shape, NaN or infinite"
+            return f"alone {who} makes '{self.output}' another shape, NaN or infinite"
         times = f"{self.times:.3g} times what is allowed" if self.allowed else "where nothing is allowed"
-        return f"alone it changes '{self.output}' by {self.error:.2g}, {times}"
+        return f"alone {who} changes '{self.output}' by {self.error:.2g}, {times}"
 
 
 @dataclass(frozen=True)
@@ -125,7 +135,8 @@ class Culprit:
     the rest of the model. sessions: how many it took, of candidate and baseline. effect: on the outputs of the model;
     None where it was not measured, or there is none to measure. advice: what the provider takes in place of a node that
     it refuses; None where that was not looked for. inside: of a node that holds graphs the culprits in its body, whose
-    nodes have their indices there; body: the attribute that holds it. Both are empty where none was found.
+    nodes have their indices there; body: the attribute that holds it. Both are empty where none was found. count: how
+    often the pattern is there, each time with its share of the nodes: 24 nodes that are wrong alike are one culprit.
     """
 
     kind: Kind
@@ -141,6 +152,18 @@ class Culprit:
     advice: Advice | None = None
     inside: tuple[Culprit, ...] = ()
     body: str = ""
+    count: int = 1
+
+    @property
+    def is_named(self) -> bool:
+        """Whether its nodes fail alone, or together at every level of optimisation."""
+        return self.kind in NAMED or (self.kind == Kind.UNEXPLAINED and bool(self.levels))
+
+    @property
+    def parts(self) -> tuple[tuple[GraphNode, ...], ...]:
+        """The nodes of each occurrence of the pattern."""
+        size = len(self.nodes) // self.count
+        return tuple(self.nodes[at : at + size] for at in range(0, len(self.nodes), size or 1))
 
     @property
     def innermost(self) -> tuple[GraphNode, ...]:
@@ -153,3 +176,38 @@ class Culprit:
         if not self.inside:
             return tuple(map(str, self.nodes))
         return tuple(f"{place} in the {self.body} of {self.nodes[0]}" for each in self.inside for place in each.places)
+
+    @property
+    def named(self) -> str:
+        """The nodes in a part of a sentence: those that are wrong together with that word, and those that are wrong
+        alike by their number and the first names."""
+        if self.count == 1:
+            return f"{', '.join(self.places)}{' together' if len(self.nodes) > 1 and not self.inside else ''}"
+        operators = " and ".join(node.op_type for node in self.parts[0])
+        together = " together" if len(self.parts[0]) > 1 else ""
+        what = "groups of nodes" if together else "nodes"
+        names = [" and ".join(node.called for node in part) for part in self.parts]
+        return f"{self.count} {what} alike: {operators}{together} ({list_some(names)})"
+
+
+def list_some(names: Sequence[str], most: int = SHOWN) -> str:
+    """The first names and the number of the others."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
+
+
+def join_alike(culprits: Sequence[Culprit]) -> Culprit:
+    """Culprits of one pattern as one; its words, levels and values are those of the first."""
+    first = culprits[0]
+    if len(culprits) == 1:
+        return first
+    nodes = tuple(node for culprit in culprits for node in culprit.nodes)
+    joined = replace(first, nodes=nodes, count=sum(culprit.count for culprit in culprits))
+    return replace(joined, words=f"{joined.named}. The first: {first.words}")
+
+
+def name_culprits(culprits: Iterable[Culprit], most: int = SHOWN) -> str:
+    """The nodes of several culprits in a part of a sentence: the first by name, and the number of the other nodes."""
+    listed = list(culprits)
+    rest = sum(len(culprit.innermost) for culprit in listed[most:])
+    return ", ".join(culprit.named for culprit in listed[:most]) + (f" and {rest} more" if rest else "")

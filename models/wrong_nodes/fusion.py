@@ -41,7 +41,7 @@ def find_fusion(search: Search, nodes: Sequence[int], why: str, stage: str = DON
     search.expect(search.possible_outputs())
 
     def fails(part: Sequence[int], level: Level | None = None) -> bool:
-        return _behaviour(search, part, level, stage) == ("wrong" if stage == DONE else stage)
+        return behave_together(search, part, level, stage) == ("wrong" if stage == DONE else stage)
 
     window = _failing_window(search, nodes, fails)
     if window is None:
@@ -55,7 +55,7 @@ def find_fusion(search: Search, nodes: Sequence[int], why: str, stage: str = DON
         )
         return search.culprit(Kind.ACCUMULATED, smallest[-1:], words)
     tried = LEVELS[: LEVELS.index(search.options.level) + 1]
-    levels = {level: _behaviour(search, smallest, level, stage) for level in tried}
+    levels = {level: behave_together(search, smallest, level, stage) for level in tried}
     right = [level for level, behaviour in levels.items() if behaviour == "right"]
     received = search.part(smallest, search.expected)[1]
     together = search.named(smallest)
@@ -116,9 +116,10 @@ def _failing_window(
         margin *= 2
 
 
-def _behaviour(search: Search, nodes: Sequence[int], level: Level | None, stage: str) -> str:
-    """Of the nodes alone: 'right', 'wrong', the stage at which their session fails, or 'unknown' where they are no
-    model. Where the whole model fails at a `stage`, a session that does not fail is right."""
+def behave_together(search: Search, nodes: Sequence[int], level: Level | None, stage: str) -> str:
+    """How nodes behave alone on the baseline's values: 'right', 'wrong', the stage at which their session fails, or
+    'unknown' where they are no model. Where the whole model fails at a `stage`, a session that does not fail is
+    right."""
     try:
         part, feeds = search.part(nodes, search.expected)
     except SubgraphError:

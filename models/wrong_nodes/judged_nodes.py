@@ -10,6 +10,7 @@ import onnx
 from epcheck.models.execution.runner import Runner
 from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.subgraph import SubgraphError
+from epcheck.models.wrong_nodes.alike import group_alike
 from epcheck.models.wrong_nodes.culprit import Culprit
 from epcheck.models.wrong_nodes.isolated_nodes import IsolatedNodes, as_culprit
 from epcheck.models.wrong_nodes.node_check import IsolatedNode
@@ -20,7 +21,7 @@ from epcheck.models.wrong_nodes.search import LimitsReached, Search, SessionFail
 @dataclass(frozen=True)
 class JudgedNodes:
     """wrong: the nodes that are beyond their bounds; None where nobody could judge. culprits: the same, as a validation
-    names them. words: a sentence that says how many were judged, and on which values."""
+    names them: those of one pattern as one. words: a sentence that says how many were judged, and on which values."""
 
     wrong: tuple[IsolatedNode, ...] | None
     culprits: tuple[Culprit, ...]
@@ -46,7 +47,8 @@ def judge_nodes(
     words = f"{count} judged alone, on {whose} values: {len(found.wrong) or 'none'} beyond the bound"
     if found.is_cut:
         words += "; the limit of sessions or time is reached"
-    return JudgedNodes(tuple(found.wrong), tuple(as_culprit(search, wrong) for wrong in found.wrong), words)
+    culprits = group_alike(search, [as_culprit(search, wrong) for wrong in found.wrong])
+    return JudgedNodes(tuple(found.wrong), culprits, words)
 
 
 def leave_unjudged(why: str) -> JudgedNodes:

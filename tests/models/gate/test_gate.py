@@ -81,7 +81,7 @@ def test_one_page_one_document_and_junit(gate: api.Gate, models: Path, tmp_path:
     ]  # fmt: skip
     failure = suites[1][0].find("failure")
     assert failure is not None
-    assert "its outputs are wrong: node 2 `n2` (Relu)" in str(failure.get("message"))
+    assert "its outputs are wrong: 2 nodes alike: Relu (`n2`, `n6`)" in str(failure.get("message"))
 
 
 def required(**properties: Any) -> dict[str, Any]:
@@ -273,10 +273,12 @@ def test_a_wrong_node_beside_right_outputs_fails_where_nodes_are_strict(gate: ap
     checked, wrong = gate.of("a.onnx", "cpu"), gate.of("a.onnx", "doubles").validation
     assert checked.validation is not None
     assert wrong is not None
-    assert [culprit.nodes[0].name for culprit in wrong.wrong_nodes] == ["n2", "n6"]
+    assert [[node.name for node in culprit.nodes] for culprit in wrong.wrong_nodes] == [["n2", "n6"]]
     odd = replace(checked.validation, wrong_nodes=wrong.wrong_nodes[:1])
     assert find_broken_limits(odd, GateLimits()) == ()
-    assert find_broken_limits(odd, GateLimits(strict_nodes=True)) == ("node 2 `n2` (Relu) is wrong beyond the bound",)
+    assert find_broken_limits(odd, GateLimits(strict_nodes=True)) == (
+        "2 nodes alike: Relu (`n2`, `n6`) are wrong beyond the bound",
+    )
     assert find_broken_limits(checked.validation, GateLimits(strict_nodes=True)) == ()
     for limits, result, level, tag in ((GateLimits(), "passes", "warning", "system-out"),
                                        (GateLimits(strict_nodes=True), "fails", "error", "failure")):  # fmt: skip
@@ -292,7 +294,7 @@ def test_a_wrong_node_beside_right_outputs_fails_where_nodes_are_strict(gate: ap
         assert found == [("wrong-node", level)]
         element = ElementTree.fromstring(junit(Gate((each,), limits)))[0][0].find(tag)
         assert element is not None
-        assert "node 2 `n2` (Relu) is wrong beyond the bound" in str(element.text)
+        assert "2 nodes alike: Relu (`n2`, `n6`) are wrong beyond the bound" in str(element.text)
     (tmp_path / "epcheck.toml").write_text("[validate]\nstrict_nodes = 1\n")
     with pytest.raises(TargetError, match="'strict_nodes' is 1; write true or false"):
         load_config(tmp_path / "epcheck.toml")

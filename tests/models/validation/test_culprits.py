@@ -30,14 +30,14 @@ def test_all_wrong_nodes_are_named_with_their_effects(model: Path, tmp_path: Pat
     found = validate(ValidateOptions((model,), (doubles,), "cpu", seeds=(0,), html=html, json=data)).validation
     assert found.status == WRONG
     assert [node.index for culprit in found.culprits for node in culprit.nodes] == [2, 6, 10, 14, 18]
-    assert found.headline.endswith(
-        "outputs are wrong: node 2 `n2` (Relu), node 6 `n6` (Relu), node 10 `n10` (Relu) and 2 more"
-    )
+    assert found.headline.endswith("outputs are wrong: 5 nodes alike: Relu (`n2`, `n6`, `n10` and 2 more)")
     assert found.unexplained == "with the baseline's values in place of theirs the rest of the model is right"
     text = html.read_text("utf-8")
-    assert text.count("Alone it changes &#39;out4&#39; by") == 5
+    assert text.count("Alone node 2 `n2` (Relu) changes &#39;out4&#39; by") == 1
     document = json.loads(data.read_text("utf-8"))
-    assert [culprit["effect"]["output"] for culprit in document["other_culprits"]] == ["out4"] * 4
+    assert document["other_culprits"] == []
+    assert [node["name"] for node in document["culprit"]["nodes"]] == ["n2", "n6", "n10", "n14", "n18"]
+    assert (document["culprit"]["effect"]["output"], document["culprit"]["count"]) == ("out4", 5)
     assert document["culprit"]["effect"]["error"] > 0.1
 
 

@@ -127,6 +127,21 @@ def hidden_layer_as_output(path: Path) -> Path:
     return saved(path, nodes, [2, 4, 16], outputs, {"w0": normal(16, 16), "w1": normal(16, 5)})
 
 
+def reshapes_of_zeros(path: Path) -> Path:
+    """24 layers, each with a Reshape of allowzero=1 and -1, which DirectML's provider does not resolve."""
+    nodes, weights, value = (
+        [],
+        {"heads": np.array([2, 4, 4, -1], np.int64), "back": np.array([2, 4, 16], np.int64)},
+        "x",
+    )
+    for at in range(24):
+        weights[f"w{at}"] = normal(16, 16)
+        nodes += [node("MatMul", f"{value} w{at}", f"m{at}"), node("Reshape", f"m{at} heads", f"r{at}", allowzero=1),
+                  node("Softmax", f"r{at}", f"s{at}", axis=-1), node("Reshape", f"s{at} back", f"b{at}")]  # fmt: skip
+        value = f"b{at}"
+    return saved(path, nodes, [2, 4, 16], {value: [2, 4, 16]}, weights)
+
+
 def named(validation: Validation) -> list[str]:
     assert validation.culprit is not None
     return [graph_node.name for graph_node in validation.culprit.nodes]
@@ -163,6 +178,16 @@ def test_a_node_that_directml_refuses_is_named_with_its_words(dml: Target, tmp_p
     assert "node 3 `attention` (MultiHeadAttention) is refused in session creation" in page.render(found)
     reduced = reduce(ReduceOptions(path, dml, resolve("cpu"), out=None))
     assert ([graph_node.name for graph_node in reduced.nodes], reduced.status) == (["attention"], "create")
+
+
+def test_24_nodes_that_directml_refuses_alike_are_one_finding(dml: Target, tmp_path: Path) -> None:
+    path = reshapes_of_zeros(tmp_path / "reshapes.onnx")
+    found = validate(ValidateOptions((path,), (dml,), "cpu", seeds=(0,))).validation
+    assert (found.status, named(found)) == (REFUSED, [f"r{at}" for at in range(24)])
+    assert found.culprit is not None
+    assert (found.culprit.kind, found.culprit.count, found.other_culprits) == (Kind.REFUSED, 24, ())
+    assert found.headline.endswith(f"does not load on {DML}: 24 nodes alike: Reshape (`r0`, `r1`, `r2` and 21 more)")
+    assert found.unexplained.startswith("with the baseline's values in place of theirs the rest of the model is right")
 
 
 def test_a_node_of_which_the_process_dies_is_named(dml: Target, tmp_path: Path) -> None:
