@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
+from epcheck.api.interruption import CLOSING_S, interruptible
 from epcheck.api.models import ci_files
-from epcheck.api.models.examining.examination import examine
+from epcheck.api.models.examining.examination import BudgetSpent, examine
 from epcheck.api.models.option_types import (
     Agreement,
     Atol,
@@ -19,6 +23,7 @@ from epcheck.api.models.option_types import (
     Snr,
     StepDeadline,
 )
+from epcheck.api.models.validation_state import SUFFIX, keep_model, read_state, write_state
 from epcheck.api.models.written_files import page_bytes, write_files
 from epcheck.api.option import JUDGE, MACHINE, OUTPUT, SELECT, Option, OptionError
 from epcheck.api.option_types import AnnotationsFile, JUnitFile, MarkdownFile, OwnProcess, Vulkan
@@ -39,7 +44,7 @@ from epcheck.models.gate.gate import FAILS as FAILS
 from epcheck.models.gate.gate import PASSES as PASSES
 from epcheck.models.gate.gate import CheckedModel, passes_unjudged
 from epcheck.models.gate.gate import Gate as Gate
-from epcheck.models.gate.limits import GateLimits, find_broken_limits, of_table
+from epcheck.models.gate.limits import GateLimits, find_broken_limits, find_missing_steps, of_table
 from epcheck.models.validation import document, page
 from epcheck.models.validation.departures import VALUES_SUFFIX, Comparison
 from epcheck.models.validation.validate import ValidationRequest, reduce_arguments, validate_model
@@ -59,11 +64,13 @@ class ValidateOptions:
     agreement: in place of the thresholds of epcheck.toml and ours; an output within either of rtol and atol is right.
     culprit: look for the nodes at fault. strict_nodes: a node that is wrong alone fails a model whose outputs are
     right. advice: try what would place nodes that are not on the provider. deadline_s: seconds for each step of a
-    session. speed: measure latency, memory and the slowest nodes of both targets. config: where [validate] and the
-    tables of targets are; None for `epcheck.toml` of the working directory, if there is one. html, json: files that are
-    written, of one model file on one target with everything about it. junit, sarif, markdown, annotations: files that
-    are written; the last three name a model by its path from the working directory, as services of CI know it. None
-    writes none.
+    session. budget: seconds for the whole call, after which no step begins and the one under way is ended; None for
+    that of epcheck.toml, or no end. resume: go on with what `state` has of a validation that was interrupted, or ran
+    out of its budget; state: that file, by default beside the page. speed: measure latency, memory and the slowest
+    nodes of both targets. config: where [validate] and the tables of targets are; None for `epcheck.toml` of the
+    working directory, if there is one. html, json: files that are written, of one model file on one target with
+    everything about it. junit, sarif, markdown, annotations: files that are written; the last three name a model by its
+    path from the working directory, as services of CI know it. None writes none.
     """
 
     models: Annotated[
@@ -126,6 +133,14 @@ class ValidateOptions:
     speed: Annotated[bool, Option("Measure latency, memory and the slowest nodes of both targets.", panel=JUDGE)] = (
         False
     )
+    budget: Annotated[
+        float | None,
+        Option("Time limit for the whole command; what is known is written.", metavar="SECONDS", minimum=1,
+               panel=MACHINE),
+    ] = None  # fmt: skip
+    resume: Annotated[
+        bool, Option("Continue a validation that was interrupted or out of its budget.", panel=MACHINE)
+    ] = False
     vulkan: Vulkan = None
     own_process: OwnProcess = True
     config: Annotated[
@@ -144,6 +159,11 @@ class ValidateOptions:
     json: Annotated[
         Path | None, Option("Write the full result as JSON to this file.", metavar="FILE", folder=False, panel=OUTPUT)
     ] = None
+    state: Annotated[
+        Path | None,
+        Option("The file for --resume. Default: the page's name with .state.json.", metavar="FILE", folder=False,
+               panel=OUTPUT),
+    ] = None  # fmt: skip
     junit: JUnitFile = None
     sarif: Annotated[
         Path | None, Option("Write SARIF 2.1.0, for code scanning.", metavar="FILE", folder=False, panel=OUTPUT)
@@ -162,32 +182,158 @@ class ValidateOptions:
         model = self.models[0]
         return model.with_name(f"{model.name}.validation.html") if self.is_single else Path("validation.html")
 
+    @property
+    def state_file(self) -> Path | None:
+        """Where a validation that does not end is kept; None where no file is written beside which it could be."""
+        return self.state or (self.html and self.html.with_name(f"{self.html.name}{SUFFIX}"))
+
+
+class ValidationInterrupted(KeyboardInterrupt):
+    """A validation was interrupted: `gate` has what is known, which is written."""
+
+    def __init__(self, gate: Gate) -> None:
+        super().__init__()
+        self.gate = gate
+
 
 def validate(options: ValidateOptions, *, progress: Progress = SILENT) -> Gate:
     """Validate every model on every target, hold it against the limits of epcheck.toml, and write what is asked for.
 
-    Raises OptionError where there is no model, TargetError for a target or an `epcheck.toml` that cannot be used. A
-    model or target that cannot be used is a part of the result, and the others are validated nevertheless; a single
-    model on a single target raises ModelFileError, ExaminationError, FeedError, DimsError, TargetDown.
+    A call that is interrupted, or out of its budget, writes what is known, and the state with which `resume` goes on.
+
+    Raises OptionError where there is no model, TargetError for a target or an `epcheck.toml` that cannot be used,
+    StateError for a state that does not belong to the call; ValidationInterrupted. A model or target that cannot be
+    used is a part of the result, and the others are validated nevertheless; a single model on a single target raises
+    ModelFileError, ExaminationError, FeedError, DimsError, TargetDown.
     """
     if options.reference and options.reference.suffix == VALUES_SUFFIX and not (options.feeds or options.expect):
         raise OptionError(f"the values in '{options.reference}' are those of some feeds: name these with --feeds")
     limits = of_table(load_config(options.config).get("validate", {}))
-    limits = replace(limits, strict_nodes=limits.strict_nodes or options.strict_nodes)
+    limits = replace(limits, strict_nodes=limits.strict_nodes or options.strict_nodes,
+                     budget=limits.budget if options.budget is None else options.budget)  # fmt: skip
     models = tuple(find_models(options.models))
     with progress.working() as say:
         evaluators = [
             choose(target, options.baseline, options.vulkan, options.config) for target in options.targets or (None,)
         ]
-        checked = []
+        requests = {}
         for name, path in models:
             feeds = options.feeds if len(models) == 1 else _find_feeds(options.feeds, name)
             for targets in evaluators:
-                request = _make_request(options, limits, path, feeds, targets)
-                checked.append(_check_model(name, request, limits, options, say))
-    gate = Gate(tuple(checked), limits, notice_of(options.config))
-    write_documents(gate, options)
-    return gate
+                requests[name, targets.candidate.name] = _make_request(options, limits, path, feeds, targets)
+        checking = _Checking(options, limits, requests, say)
+        with interruptible(CLOSING_S):
+            try:
+                checking.run()
+            except KeyboardInterrupt:
+                checking.stop()
+                raise ValidationInterrupted(checking.close()) from None
+            return checking.close()
+
+
+class _Checking:
+    """The validations of one call, one after the other. requests: by model and target."""
+
+    def __init__(
+        self,
+        options: ValidateOptions,
+        limits: GateLimits,
+        requests: Mapping[tuple[str, str], ValidationRequest],
+        say: Callable[[str], None],
+    ) -> None:
+        """Raises StateError."""
+        self._options, self._limits, self._requests, self._say = options, limits, requests, say
+        self._began = time.monotonic()
+        self._checked: dict[tuple[str, str], CheckedModel] = {}
+        self._known = self._read_state()
+        self._stopped = ""
+
+    def run(self) -> None:
+        """Validate each model on each target, as long as the budget lasts."""
+        for key, request in self._requests.items():
+            earlier = self._known.get(key)
+            if earlier is not None and not earlier.left_out:
+                self._checked[key] = self._judge(key, _restore_own_facts(earlier, request))
+                continue
+            remaining = self._remaining_s()
+            if remaining is not None and remaining <= 0:
+                self._stopped = self._say_spent()
+                return
+            self._checked[key] = self._validate(key, replace(request, budget_s=remaining, known=earlier))
+            if not self._checked[key].is_finished:
+                self._stopped = self._say_spent()
+            elif len(self._checked) < len(self._requests):
+                self._write_state()
+
+    def stop(self) -> None:
+        """The call was interrupted."""
+        self._stopped = "interrupted"
+
+    def close(self) -> Gate:
+        """The result, which is written with the state of what is not finished."""
+        checked = [self._checked.get(key) or self._leave_out(key) for key in self._requests]
+        gate = Gate(tuple(checked), self._limits, notice_of(self._options.config), self._stopped)
+        if all(each.is_finished for each in checked):
+            if self._options.state_file is not None:
+                self._options.state_file.unlink(missing_ok=True)
+        else:
+            self._write_state()
+        write_documents(gate, self._options)
+        return gate
+
+    def _validate(self, key: tuple[str, str], request: ValidationRequest) -> CheckedModel:
+        """Validate a model on a target and hold it against the limits."""
+        try:
+            found = examine_model(request, self._options.own_process, self._say, partial(self._keep, key))
+        except BudgetSpent:
+            self._stopped = self._say_spent()
+            return self._leave_out(key)
+        except EpcheckError as error:
+            if self._options.is_single:
+                raise
+            return CheckedModel(key[0], request.model, key[1], None, str(error))
+        self._known.pop(key, None)
+        return self._judge(key, replace(found, stopped=self._say_spent() if found.left_out else ""))
+
+    def _keep(self, key: tuple[str, str], known: Validation) -> None:
+        """Keep what is known of the model that is being validated."""
+        self._known[key] = _restore_own_facts(known, self._requests[key])
+
+    def _judge(self, key: tuple[str, str], found: Validation) -> CheckedModel:
+        missing = find_missing_steps(found, self._limits)
+        return CheckedModel(
+            key[0], self._requests[key].model, key[1], found, "", find_broken_limits(found, self._limits),
+            passes_unjudged(self._limits), missing,
+        )  # fmt: skip
+
+    def _leave_out(self, key: tuple[str, str]) -> CheckedModel:
+        """A model that is not finished: with what is known of it, if anything is."""
+        found = self._known.get(key)
+        if found is not None:
+            return self._judge(key, replace(found, stopped=self._stopped))
+        return CheckedModel(key[0], self._requests[key].model, key[1], None, f"not validated: {self._stopped}",
+                            is_begun=False)  # fmt: skip
+
+    def _remaining_s(self) -> float | None:
+        budget = self._limits.budget
+        return None if budget is None else budget - (time.monotonic() - self._began)
+
+    def _say_spent(self) -> str:
+        return f"the budget of {self._limits.budget:g} s is spent"
+
+    def _read_state(self) -> dict[tuple[str, str], Validation]:
+        if not self._options.resume:
+            return {}
+        if self._options.state_file is None:
+            raise OptionError("--resume needs the state of the validation that was interrupted: --state FILE")
+        return read_state(self._options.state_file, self._requests)
+
+    def _write_state(self) -> None:
+        if self._options.state_file is None:
+            return
+        known = {**self._known, **{key: each.validation for key, each in self._checked.items() if each.validation}}
+        write_state(self._options.state_file, [keep_model(key[0], self._requests[key], validation)
+                                               for key, validation in known.items()])  # fmt: skip
 
 
 def find_models(paths: Sequence[Path]) -> Iterator[tuple[str, Path]]:
@@ -222,27 +368,18 @@ def _make_request(
     )  # fmt: skip
 
 
-def _check_model(
-    name: str, request: ValidationRequest, limits: GateLimits, options: ValidateOptions, say: Callable[[str], None]
-) -> CheckedModel:
-    """Validate a model on a target and hold it against the limits."""
-    target = request.evaluators.candidate.name
-    try:
-        validation = examine_model(request, options.own_process, say)
-    except EpcheckError as error:
-        if options.is_single:
-            raise
-        return CheckedModel(name, request.model, target, None, str(error))
-    return CheckedModel(
-        name, request.model, target, validation, "", find_broken_limits(validation, limits), passes_unjudged(limits)
-    )
-
-
-def examine_model(request: ValidationRequest, own_process: bool, say: Callable[[str], None]) -> Validation:
-    """Validate a model, in a process of its own where that is asked for."""
+def examine_model(
+    request: ValidationRequest,
+    own_process: bool,
+    say: Callable[[str], None],
+    keep: Callable[[Validation], None] = lambda _known: None,
+) -> Validation:
+    """Validate a model, in a process of its own where that is asked for. keep: takes what is known after each step.
+    Raises BudgetSpent where the budget of the request is spent within a step."""
     if not own_process:
-        return validate_model(request, say)
-    validation = examine(validate_model, request, request.model, say, request.deadline_s, request.evaluators.targets)
+        return validate_model(request, say, keep)
+    targets, budget = request.evaluators.targets, math.inf if request.budget_s is None else request.budget_s
+    validation = examine(validate_model, request, request.model, say, request.deadline_s, targets, keep, budget)
     return _restore_own_facts(validation, request)
 
 
@@ -278,7 +415,7 @@ def _select_feed_arguments(arguments: Sequence[str], feeds: Path | None) -> Iter
 
 def write_documents(gate: Gate, options: ValidateOptions) -> None:
     """Write the files that are asked for. Raises ModelFileError."""
-    single = gate.validation if options.is_single else None
+    single = gate.checked[0].validation if options.is_single else None
     files = {}
     if options.html:
         files[options.html] = page_bytes(page.render(single) if single else gate_page.render(gate))

@@ -34,7 +34,7 @@ TABLE: Mapping[str, type | tuple[type, ...]] = {
 `jail` whether the system bounds its workers, `writable` folders that they may write to."""
 
 
-VALIDATE = ("rtol", "atol", "snr", "agreement", "placed", "latency", "unjudged", "strict_nodes")
+VALIDATE = ("rtol", "atol", "snr", "agreement", "placed", "latency", "unjudged", "strict_nodes", "budget")
 """The keys of [validate]: what a model has to keep (`models.gate.limits`)."""
 
 SHARES = ("agreement", "placed")
@@ -117,6 +117,8 @@ def _check_validate(where: str, table: object) -> None:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or not 0 <= value < float("inf"):
             raise TargetError(f"{where}: '{key}' is {value!r}; write a number that is not negative")
+        if key == "budget" and value < 1:
+            raise TargetError(f"{where}: 'budget' is {value!r}; write a number of seconds, at least 1")
         if key in SHARES and value > 1:
             raise TargetError(f"{where}: '{key}' is {value}; it is a share, at most 1")
 

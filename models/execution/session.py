@@ -82,6 +82,11 @@ class ModelSessions:
         """What the worker says of itself; empty until the first run."""
         return self._client.facts
 
+    def start(self) -> Mapping[str, str]:
+        """Start the worker, and return what it says of itself. Raises TargetDown."""
+        wait_until_ready(self._client)
+        return self.facts
+
     @property
     def has_worker(self) -> bool:
         """Whether the last request left its worker alive."""

@@ -20,8 +20,9 @@ SCHEMA = 1
 @dataclass(frozen=True)
 class CheckedModel:
     """A model on a target. name: of the model, as the user would find it. validation: None where the file or the target
-    cannot be used; trouble: why. broken: a sentence for each limit that it breaks. unjudged_passes: whether a model
-    that nobody can judge passes."""
+    cannot be used, or nothing of it is known; trouble: why. broken: a sentence for each limit that it breaks.
+    unjudged_passes: whether a model that nobody can judge passes. missing: steps that were left out and decide whether
+    it passes. is_begun: whether anything was done."""
 
     name: str
     path: Path
@@ -30,6 +31,13 @@ class CheckedModel:
     trouble: str = ""
     broken: tuple[str, ...] = ()
     unjudged_passes: bool = False
+    missing: tuple[str, ...] = ()
+    is_begun: bool = True
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing was left out."""
+        return self.is_begun and (self.validation is None or not self.validation.left_out)
 
     @property
     def command(self) -> str:
@@ -50,13 +58,15 @@ class CheckedModel:
             return CANNOT_TELL
         if self.broken:
             return FAILS
+        if self.missing:
+            return CANNOT_TELL
         return CANNOT_TELL if self.validation.status == UNJUDGED and not self.unjudged_passes else PASSES
 
     @property
     def status(self) -> str:
         """Of the validation, with `wrong node` where one is wrong next to outputs that are not; `unusable` where there
-        is none."""
-        status = self.validation.status if self.validation else "unusable"
+        is none, `left out` where nothing was done."""
+        status = self.validation.status if self.validation else "unusable" if self.is_begun else "left out"
         return f"{status}, wrong node" if self.has_wrong_nodes else status
 
     @property
@@ -69,11 +79,13 @@ class CheckedModel:
 
 @dataclass(frozen=True)
 class Gate:
-    """Every model on every target, in the order in which they were given. configuration: as of a Validation."""
+    """Every model on every target, in the order in which they were given. configuration: as of a Validation.
+    stopped: why not all was done; empty where it was."""
 
     checked: tuple[CheckedModel, ...]
     limits: GateLimits
     configuration: str = ""
+    stopped: str = ""
 
     @property
     def result(self) -> str:
@@ -108,7 +120,9 @@ class Gate:
                   for result in (PASSES, FAILS, CANNOT_TELL)}  # fmt: skip
         models, targets = len(self.models), len(self.targets)
         what = f"{models} model{'s' if models > 1 else ''} on {targets} target{'s' if targets > 1 else ''}"
-        return f"{what}: {counts[PASSES]} pass, {counts[FAILS]} fail, {counts[CANNOT_TELL]} undecided"
+        unfinished = sum(not checked.is_finished for checked in self.checked)
+        left = f"; {self.stopped}: {unfinished} not finished" if unfinished else ""
+        return f"{what}: {counts[PASSES]} pass, {counts[FAILS]} fail, {counts[CANNOT_TELL]} undecided{left}"
 
 
 def document(gate: Gate) -> dict[str, Any]:
@@ -116,13 +130,13 @@ def document(gate: Gate) -> dict[str, Any]:
     results = [
         {
             "model": checked.name, "path": str(checked.path), "target": checked.target, "result": checked.result,
-            "words": checked.words, "broken": list(checked.broken),
+            "words": checked.words, "broken": list(checked.broken), "finished": checked.is_finished,
             "validation": of_validation(checked.validation) if checked.validation else None,
         }
         for checked in gate.checked
     ]  # fmt: skip
     return {"schema": SCHEMA, "result": gate.result, "headline": gate.headline, "limits": asdict(gate.limits),
-            "configuration": gate.configuration, "results": results}  # fmt: skip
+            "configuration": gate.configuration, "stopped": gate.stopped, "results": results}  # fmt: skip
 
 
 def passes_unjudged(limits: GateLimits) -> bool:

@@ -22,7 +22,8 @@ from epcheck.models.wrong_nodes.culprit import Culprit
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
-UNUSABLE, LIMIT, NODE, REMARK, ELSEWHERE = "unusable", "limit", "wrong-node", "remark", "not-on-provider"
+UNUSABLE, LEFT_OUT, LIMIT, NODE = "unusable", "left-out", "limit", "wrong-node"
+REMARK, ELSEWHERE = "remark", "not-on-provider"
 
 RULES: Mapping[str, tuple[str, str]] = {
     REFUSED: ("error", "The model does not load on the provider."),
@@ -30,6 +31,7 @@ RULES: Mapping[str, tuple[str, str]] = {
     WRONG: ("error", "An output of the model is not right."),
     UNJUDGED: ("warning", "It is not known whether the outputs are right."),
     UNUSABLE: ("error", "The file cannot be validated, or the target is unavailable."),
+    LEFT_OUT: ("warning", "The validation was not finished: it was interrupted, or its budget was spent."),
     LIMIT: ("error", "The model breaks a limit of [validate] in epcheck.toml."),
     NODE: ("warning", "A node is wrong alone, on the values that it should receive, although the outputs are right."),
     REMARK: ("warning", "A remark on the model's file."),
@@ -68,8 +70,11 @@ def sarif(gate: Gate, root: Path | None = None) -> str:
 def _results(checked: CheckedModel) -> Iterator[Result]:
     found = checked.validation
     if found is None:
-        yield Result(UNUSABLE, "error", checked.trouble)
+        rule = UNUSABLE if checked.is_begun else LEFT_OUT
+        yield Result(rule, RULES[rule][0], checked.trouble)
         return
+    if found.left_out:
+        yield Result(LEFT_OUT, RULES[LEFT_OUT][0], found.unfinished)
     if found.status in RULES:
         level = "note" if checked.result == PASSES else RULES[found.status][0]
         yield Result(found.status, level, found.headline, _culprits(found))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 from epcheck.models.validation.validation import Validation
-from epcheck.models.wrong_nodes.culprit import Culprit
 
 SCHEMA = 2
 """Version of the document: it grows when a field changes its name or its meaning."""
@@ -14,13 +13,7 @@ SCHEMA = 2
 
 def document(validation: Validation) -> dict[str, Any]:
     """Every field but the values that the nodes at fault received. Scalars may be numpy's, and infinite."""
-    validation = replace(
-        validation,
-        culprit=validation.culprit and _plain(validation.culprit),
-        other_culprits=tuple(map(_plain, validation.other_culprits)),
-        benign_nodes=tuple(map(_plain, validation.benign_nodes)),
-        wrong_nodes=tuple(map(_plain, validation.wrong_nodes)),
-    )
+    validation = validation.plain
     found = asdict(validation)
     found["path"] = found["inspection"]["path"] = str(validation.path)
     if validation.reference is not None:
@@ -28,7 +21,3 @@ def document(validation: Validation) -> dict[str, Any]:
     ratio = validation.speeds.ratio if validation.speeds else None
     stated = {"status": validation.status, "headline": validation.statement, "latency_ratio": ratio}
     return {"schema": SCHEMA, **stated, **found}
-
-
-def _plain(culprit: Culprit) -> Culprit:
-    return replace(culprit, received={})

@@ -31,7 +31,7 @@ SESSIONS, SECONDS = 60, 60.0
 class TrialNodes:
     """The nodes as they were judged in a trial. at: its index. truth: as `SearchOptions` has it."""
 
-    judged: JudgedNodes
+    judged: JudgedNodes = field(default_factory=lambda: leave_unjudged("it was left out"))
     at: int = -1
     truth: Mapping[str, Feed] = field(default_factory=dict, repr=False)
 
@@ -51,11 +51,13 @@ def judge_trial_nodes(
     ran: tuple[Sequence[ModelOutcome], Sequence[ModelOutcome]],
     known: Truth,
     sessions: tuple[ModelSessions, ModelSessions | None],
+    seconds: float = SECONDS,
 ) -> TrialNodes:
     """Judge the nodes on the values of the first trial whose truth is known, else of the first that both targets ran.
     Without a baseline the oracle's values, rounded once, take the place of its own.
 
-    size: of the model in bytes. ran: outcomes of candidate and baseline. sessions: of both.
+    size: of the model in bytes. ran: outcomes of candidate and baseline. sessions: of both. seconds: at most, and never
+    more than SECONDS.
     """
     candidate, baseline = sessions
     pairs = enumerate(zip(*ran, strict=False))
@@ -70,7 +72,7 @@ def judge_trial_nodes(
         ask = make_runner(candidate, model.data_folder, once=True), _ask_oracle(known.inner)
     else:
         ask = make_runners(candidate, baseline, model.data_folder, size, once=True)
-    limits = Limits(SESSIONS, SECONDS)
+    limits = Limits(SESSIONS, min(seconds, SECONDS))
     options = SearchOptions(level=level, limits=limits, folder=model.data_folder, truth=known.inner)
     return TrialNodes(judge_nodes(model.graph, tried[at].inputs, *ask, options), at, known.inner)
 

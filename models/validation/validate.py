@@ -7,29 +7,21 @@ validation.placement.elsewhere        # nodes that are not on the provider, and 
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.test_data import model_file
-from epcheck.generators.array import Array
-from epcheck.models.accuracy import thresholds, verdict
+from epcheck.models.accuracy import verdict
 from epcheck.models.accuracy.thresholds import Override, Threshold, ThresholdSource
-from epcheck.models.accuracy.verdict import Verdict
 from epcheck.models.execution.evaluators import Evaluators
 from epcheck.models.execution.model_outcome import CREATE, RUN, ModelOutcome
 from epcheck.models.execution.model_source import LARGE_BYTES
 from epcheck.models.execution.runner import make_runners
 from epcheck.models.execution.session import DEADLINE_S, Level, ModelSessions
 from epcheck.models.feeds.trials import Feeding, Trial, trials
-from epcheck.models.graph import values
-from epcheck.models.graph.feed import Feed
-from epcheck.models.graph.subgraph import with_outputs
-from epcheck.models.graph.wiring import wire
 from epcheck.models.inspection import inspect
 from epcheck.models.inspection.inspect import Inspection
 from epcheck.models.placement import placement
@@ -37,15 +29,26 @@ from epcheck.models.placement.placement import Placement
 from epcheck.models.validation import speed, truth
 from epcheck.models.validation.advising import Adviser
 from epcheck.models.validation.departures import Comparison, compare_with_reference
+from epcheck.models.validation.judging import OutputJudge
 from epcheck.models.validation.node_judging import TrialNodes, judge_trial_nodes
-from epcheck.models.validation.runnable import RunnableModel, has_external_data, runnable
+from epcheck.models.validation.phases import (
+    ADVICE,
+    JUDGING,
+    NODE_ADVICE,
+    NODES,
+    REFERENCE,
+    SEARCH,
+    SPEED,
+    TRUTH,
+    Phases,
+)
+from epcheck.models.validation.runnable import RunnableModel, runnable
 from epcheck.models.validation.speed import Speed, Speeds
 from epcheck.models.validation.truth import Truth
-from epcheck.models.validation.validation import RIGHT, UNJUDGED, Step, Validation
+from epcheck.models.validation.validation import Step, Validation
 from epcheck.models.wrong_nodes.all_wrong_nodes import all_wrong_nodes
 from epcheck.models.wrong_nodes.culprit import Culprit, Kind
-from epcheck.models.wrong_nodes.node_check import is_random
-from epcheck.models.wrong_nodes.options import SearchOptions
+from epcheck.models.wrong_nodes.options import Limits, SearchOptions
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,9 @@ class ValidationRequest:
     model: an ONNX file; its external data lies beside it. level: of graph optimisation. override: of thresholds.
     culprit: whether to look for the node at fault. deadline_s: seconds for each step of a session: its creation, its
     first run, its second. speed: whether to measure how fast both targets are. advice: whether to try what would place
-    nodes that are not on the provider. reference: the model that this one was made from; None without one.
+    nodes that are not on the provider. reference: the model that this one was made from; None without one. budget_s:
+    seconds after which no further step begins; None for no end. known: what an earlier validation of the same model
+    found out, whose finished steps are not repeated.
     """
 
     model: Path
@@ -68,122 +73,210 @@ class ValidationRequest:
     speed: bool = False
     advice: bool = True
     reference: Path | None = None
+    budget_s: float | None = None
+    known: Validation | None = field(default=None, repr=False)
 
 
-def validate_model(request: ValidationRequest, report: Callable[[str], None] = lambda _phase: None) -> Validation:
+def validate_model(
+    request: ValidationRequest,
+    report: Callable[[str], None] = lambda _phase: None,
+    keep: Callable[[Validation], None] = lambda _known: None,
+) -> Validation:
     """Inspect a model, run it on two targets, place its nodes, judge its outputs, and find the node at fault.
 
-    report: called with the name of each phase as it begins.
+    report: called with the name of each step as it begins. keep: called after each step with what is known, in which
+    `left_out` has the steps that are still to do.
 
     Raises ModelFileError, FeedError and DimsError for files and options that cannot be used, and TargetDown for a
     target that cannot be started.
     """
     path = request.model.absolute()
+    phases = Phases(report, request.budget_s)
     proto = model_file.parse(path)
-    phases = _Phases(report)
     with phases.time_phase("inspecting the file"):
         inspection = inspect.inspect(path, proto)
         subject = runnable(path, proto)
         tried = tuple(trials(subject.graph, request.feeding))
     with ExitStack() as resources:
-        return _Validator(request, subject, tried, phases, resources).run(inspection)
-
-
-class _Phases:
-    """Reports each phase as it begins and keeps how long it took."""
-
-    def __init__(self, report: Callable[[str], None]) -> None:
-        self.seconds: dict[str, float] = {}
-        self._report = report
-
-    @contextmanager
-    def time_phase(self, phase: str) -> Iterator[None]:
-        self._report(phase)
-        started = time.monotonic()
-        try:
-            yield
-        finally:
-            self.seconds[phase] = time.monotonic() - started
+        return _Validator(request, subject, tried, phases, resources).run(inspection, keep)
 
 
 class _Validator:
     """One validation. resources: end the workers of both targets."""
 
     def __init__(
-        self,
-        request: ValidationRequest,
-        model: RunnableModel,
-        tried: Sequence[Trial],
-        phases: _Phases,
+        self, request: ValidationRequest, model: RunnableModel, tried: Sequence[Trial], phases: Phases,
         resources: ExitStack,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._request, self._model, self._trials = request, model, list(tried)
         self._phases, self._resources = phases, resources
         self._steps: list[Step] = []
-        self._chance: set[str] = set()
-        """Outputs that differ, and depend on random numbers."""
-        self._whole = model.graph
-        """The model with its weights in it, as an oracle needs it."""
+        self._judge = OutputJudge(model, self._trials, request.override)
 
-    def run(self, inspection: Inspection) -> Validation:
-        """The result. inspection: of the file; what the candidate's runtime adds to it is in the result."""
-        candidate, level = self._request.evaluators.candidate, self._request.level
-        sessions = self._sessions(candidate)
+    def run(self, inspection: Inspection, keep: Callable[[Validation], None]) -> Validation:
+        """The result. inspection: of the file. keep: takes what is known after each step."""
+        found = self._begin(inspection)
+        keep(found)
+        sessions = self._sessions(self._request.evaluators.candidate)
+        found, outcomes = self._run_candidate(found, sessions, lambda: keep(self._noted(found)))
+        keep(found)
+        baseline, _ = self._request.evaluators.unlike(self._request.level)
+        baseline_sessions: ModelSessions | None = None
+        expected: list[ModelOutcome] = []
+        if baseline is not None and not self._phases.is_spent:
+            baseline_sessions = self._sessions(baseline)
+            found, expected = self._run_baseline(found, baseline_sessions, outcomes)
+            keep(found)
+        known = truth.make_unknown_truth(len(outcomes), "the budget is spent")
+        if not self._phases.is_spent:
+            with self._phases.time_phase(TRUTH):
+                known = self._judge.find_truth(found.inspection, outcomes, baseline_sessions)
+        if not self._phases.is_spent:
+            with self._phases.time_phase(JUDGING):
+                verdicts = self._judge.judge(outcomes, expected, known)
+            found = replace(found, verdicts=verdicts, truth=known.words, random=self._judge.random)
+            keep(found := self._noted(found))
+        if self._request.reference is not None and not self._phases.is_spent:
+            keep(found := self._noted(replace(found, reference=self._compare_with_reference())))
+        found, nodes = self._judge_nodes(found, (outcomes, expected), known, (sessions, baseline_sessions))
+        keep(found)
+        found = self._explain_failure(found, outcomes, sessions, baseline_sessions, nodes, keep)
+        keep(found)
+        return self._advise(found, outcomes, sessions, baseline_sessions)
+
+    def _begin(self, inspection: Inspection) -> Validation:
+        """What is known before anything has run, and all steps that are planned."""
+        request, (baseline, _) = self._request, self._request.evaluators.unlike(self._request.level)
+        candidate = request.evaluators.candidate
+        running = [f"running on {candidate.name}", *([f"running on {baseline.name}"] if baseline else [])]
+        steps = {
+            TRUTH: True, JUDGING: True, REFERENCE: request.reference is not None, NODES: True, SPEED: request.speed,
+            SEARCH: request.culprit and baseline is not None, ADVICE: request.advice and bool(candidate.provider),
+            NODE_ADVICE: request.advice and bool(candidate.provider),
+        }  # fmt: skip
+        self._phases.plan([*running, *(step for step, is_asked in steps.items() if is_asked)])
+        return self._noted(Validation(
+            inspection.path, candidate.name, baseline.name if baseline else None, candidate.provider, request.level, {},
+            inspection, None, (), (), "no oracle was asked", None, feeds_generated=self._trials[0].is_generated,
+            same_runtime=request.evaluators.compares_with_itself, configuration=request.evaluators.configuration,
+        ))  # fmt: skip
+
+    def _noted(self, found: Validation) -> Validation:
+        """The validation with the steps of trials, the times, and what is left to do."""
+        return replace(found, steps=tuple(self._steps), seconds=dict(self._phases.seconds),
+                       left_out=tuple(self._phases.planned))  # fmt: skip
+
+    def _run_candidate(
+        self, found: Validation, sessions: ModelSessions, keep: Callable[[], None]
+    ) -> tuple[Validation, list[ModelOutcome]]:
+        """The validation with what the candidate did. keep: called after each trial."""
+        candidate, level, inspection = sessions.target, self._request.level, found.inspection
         with self._phases.time_phase(f"running on {candidate.name}"):
-            outcomes = self._run(sessions, self._trials, level)  # which may add trials
+            outcomes = self._run(sessions, self._trials, level, keep)  # which may add trials
             inspection = _with_runtime_findings(inspection, sessions, self._model)
             inspection = inspection.with_findings(inspect.casts(self._model.cast))
             inspection = inspection.with_findings(inspect.undeclared_shapes(self._model.graph, _shapes(outcomes)))
-            fast = self._speed(sessions, outcomes, level)
-            _free_memory(sessions, inspection)
-        facts = {candidate.name: sessions.facts}
-        baseline, baseline_level = self._request.evaluators.unlike(level)
-        baseline_sessions, expected, baseline_fast = None, [], None
-        if baseline is not None:
-            baseline_sessions = self._sessions(baseline)
-            with self._phases.time_phase(f"running on {baseline.name}"):
-                expected = self._run(baseline_sessions, self._trials[: len(outcomes)], baseline_level)
-                baseline_fast = self._speed(baseline_sessions, outcomes, baseline_level) if fast else None
-            facts[baseline.name] = baseline_sessions.facts
-            _free_memory(baseline_sessions, inspection)
-        with self._phases.time_phase("computing the truth"):
-            known = self._truth(inspection, outcomes, baseline_sessions)
-        with self._phases.time_phase("judging"):
-            placed, verdicts = self._placement(outcomes), self._verdicts(outcomes, expected, known)
-        with self._phases.time_phase("judging the nodes"):
-            nodes = judge_trial_nodes(self._model, inspection.bytes, level, self._trials, (outcomes, expected), known,
-                                      (sessions, baseline_sessions))  # fmt: skip
-        adviser = Adviser(sessions, baseline_sessions, self._model, level)
-        if placed is not None and placed.elsewhere and self._request.advice and inspection.bytes <= LARGE_BYTES:
-            with self._phases.time_phase("trying changes that place nodes"):
-                placed = adviser.on_placement(placed, self._trials, outcomes)
-        found = Validation(
-            inspection.path, candidate.name, baseline.name if baseline else None, candidate.provider, level, facts,
-            inspection, placed, tuple(self._steps), verdicts, known.words, None,
-            feeds_generated=self._trials[0].is_generated, same_runtime=self._request.evaluators.compares_with_itself,
-            seconds=self._phases.seconds, random=tuple(sorted(self._chance)),
-            speeds=Speeds(self._name_timed_trial(outcomes), fast, baseline_fast) if fast else None,
-            configuration=self._request.evaluators.configuration, wrong_nodes=nodes.judged.culprits,
-            nodes_judged=nodes.judged.words, reference=self._compare_with_reference(),
-        )  # fmt: skip
-        if found.status in (RIGHT, UNJUDGED) or found.is_model_at_fault:
-            return found
-        found = self._explain_failure(found, outcomes, sessions, baseline_sessions, nodes)
-        return adviser.on_culprits(found) if self._request.advice else found
+        fast = self._speed(sessions, outcomes, level)
+        _free_memory(sessions, inspection)
+        speeds = Speeds(_name_timed_trial(self._trials, outcomes), fast, None) if fast else None
+        return self._noted(replace(
+            found, inspection=inspection, facts={candidate.name: sessions.facts}, placement=self._placement(outcomes),
+            speeds=speeds, random=self._judge.random,
+        )), outcomes  # fmt: skip
+
+    def _run_baseline(
+        self, found: Validation, sessions: ModelSessions, outcomes: Sequence[ModelOutcome]
+    ) -> tuple[Validation, list[ModelOutcome]]:
+        """The validation with what the baseline did in the trials of the candidate."""
+        _, level = self._request.evaluators.unlike(self._request.level)
+        with self._phases.time_phase(f"running on {sessions.target.name}"):
+            expected = self._run(sessions, self._trials[: len(outcomes)], level)
+        speeds = found.speeds
+        if speeds is not None and (speed_of := self._speed(sessions, outcomes, level)) is not None:
+            speeds = replace(speeds, baseline=speed_of)
+        if not self._phases.is_spent:
+            self._phases.drop(SPEED)
+        _free_memory(sessions, found.inspection)
+        facts = {**found.facts, sessions.target.name: sessions.facts}
+        return self._noted(replace(found, facts=facts, speeds=speeds, random=self._judge.random)), expected
+
+    def _judge_nodes(
+        self,
+        found: Validation,
+        ran: tuple[Sequence[ModelOutcome], Sequence[ModelOutcome]],
+        known: Truth,
+        sessions: tuple[ModelSessions, ModelSessions | None],
+    ) -> tuple[Validation, TrialNodes]:
+        """The validation with the nodes that are wrong alone."""
+        earlier = self._earlier(NODES)
+        if earlier is not None and (found.is_settled or self._earlier(SEARCH)):
+            self._phases.drop(NODES)
+            found = replace(found, wrong_nodes=earlier.wrong_nodes, nodes_judged=earlier.nodes_judged)
+            return self._noted(found), TrialNodes()
+        if self._phases.is_spent:
+            return found, TrialNodes()
+        with self._phases.time_phase(NODES):
+            nodes = judge_trial_nodes(
+                self._model, found.inspection.bytes, self._request.level, self._trials, ran, known, sessions,
+                self._phases.remaining_s,
+            )  # fmt: skip
+        if self._phases.is_spent:
+            self._phases.plan([NODES])
+        found = replace(found, wrong_nodes=nodes.judged.culprits, nodes_judged=nodes.judged.words)
+        return self._noted(found), nodes
+
+    def _earlier(self, step: str) -> Validation | None:
+        """What an earlier validation found in a step that it finished; None where there is none."""
+        known = self._request.known
+        return known if known is not None and step not in known.left_out else None
+
+    def _advise(
+        self,
+        found: Validation,
+        outcomes: Sequence[ModelOutcome],
+        sessions: ModelSessions,
+        baseline: ModelSessions | None,
+    ) -> Validation:
+        """The validation with advice on nodes that are not on the provider, or are refused."""
+        adviser = Adviser(sessions, baseline, self._model, self._request.level)
+        placed = found.placement
+        if placed is None or not placed.elsewhere or found.inspection.bytes > LARGE_BYTES:
+            self._phases.drop(ADVICE)
+        elif ADVICE in self._phases.planned and not self._phases.is_spent:
+            earlier = self._earlier(ADVICE)
+            if earlier is not None and earlier.placement is not None:
+                placed = earlier.placement
+                self._phases.drop(ADVICE)
+            else:
+                with self._phases.time_phase(ADVICE):
+                    placed = adviser.on_placement(placed, self._trials, outcomes)
+            found = replace(found, placement=placed)
+        if not any(culprit.kind == Kind.REFUSED for culprit in found.culprits):
+            self._phases.drop(NODE_ADVICE)
+        elif NODE_ADVICE in self._phases.planned and not self._phases.is_spent:
+            with self._phases.time_phase(NODE_ADVICE):
+                found = adviser.on_culprits(found)
+        return self._noted(found)
 
     def _sessions(self, target: Target) -> ModelSessions:
         return self._resources.enter_context(ModelSessions(target, self._request.deadline_s))
 
-    def _run(self, sessions: ModelSessions, tried: Sequence[Trial], level: Level) -> list[ModelOutcome]:
+    def _run(
+        self, sessions: ModelSessions, tried: Sequence[Trial], level: Level, keep: Callable[[], None] = lambda: None
+    ) -> list[ModelOutcome]:
         """The outcomes of the trials, up to the first whose session is refused or lost: the next would end alike. What
-        is tried instead of a trial that ends with an error follows it in `tried`."""
+        is tried instead of a trial that fails follows it in `tried`. keep: called after each trial."""
         outcomes: list[ModelOutcome] = []
         for at, trial in enumerate(tried):  # which grows on the way
+            if outcomes and self._phases.is_spent:
+                self._phases.plan([f"{trial.name} on {sessions.target.name}" for trial in tried[at:]])
+                break
             outcome = sessions.run(self._model.run, trial.inputs, level=level, folder=self._model.folder)
             outcomes.append(outcome)
-            self._steps.append(_step(trial, sessions.target, outcome, self._find_changed_outputs(outcome)))
+            self._steps.append(_step(trial, sessions.target, outcome, self._judge.find_changed_outputs(outcome)))
             if outcome.stage == RUN and trial.instead is not None and tried is self._trials:
                 self._trials.insert(at + 1, trial.instead)
+            keep()
             if outcome.stage == CREATE or not sessions.has_worker:
                 break
         return outcomes
@@ -191,44 +284,21 @@ class _Validator:
     def _speed(self, sessions: ModelSessions, outcomes: Sequence[ModelOutcome], level: Level) -> Speed | None:
         """How fast a target runs the first trial that the candidate ran; None where none was, or it is not asked."""
         at = next((at for at, outcome in enumerate(outcomes) if outcome.is_done), None)
-        if at is None or not self._request.speed:
+        if at is None or not self._request.speed or self._phases.is_spent:
             return None
-        inputs, folder = self._trials[at].inputs, self._model.folder
-        outcome = sessions.run(self._model.run, inputs, level=level, folder=folder, seconds=speed.SECONDS)
+        outcome = sessions.run(self._model.run, self._trials[at].inputs, level=level, folder=self._model.folder,
+                               seconds=speed.SECONDS)  # fmt: skip
         return speed.speed(sessions.target.name, outcome, sessions.resident_bytes())
 
-    def _name_timed_trial(self, outcomes: Sequence[ModelOutcome]) -> str:
-        return next((trial.name for trial, outcome in zip(self._trials, outcomes, strict=False) if outcome.is_done), "")
-
-    def _truth(self, inspection: Inspection, outcomes: Sequence[ModelOutcome], baseline: ModelSessions | None) -> Truth:
-        """The truth of the trials that the candidate ran."""
-        if not any(outcome.is_done for outcome in outcomes):
-            return truth.make_unknown_truth(
-                len(outcomes), "the model has no outputs on the candidate, so that none were computed"
-            )
-        if inspection.bytes > LARGE_BYTES:
-            return truth.make_unknown_truth(len(outcomes), "the model is too large for an oracle")
-        if has_external_data(self._whole):
-            try:
-                self._whole = model_file.load(inspection.path)
-            except model_file.ModelFileError as error:
-                return truth.make_unknown_truth(len(outcomes), f"no oracle for this model: {error}")
-        done = {at: self._trials[at] for at, outcome in enumerate(outcomes) if outcome.is_done}
-
-        def ask(trial: Trial, names: Sequence[str]) -> Mapping[str, Feed]:
-            assert baseline is not None
-            model = with_outputs(wire(self._model.graph, trial.inputs), names)
-            outcome = baseline.run(model, trial.inputs, level="disabled", folder=self._model.data_folder, once=True)
-            return {name: value for name, value in outcome.outputs.items() if name in names}
-
-        return truth.of_trials(self._whole, done, len(outcomes), ask if baseline else None)
-
-    def _compare_with_reference(self) -> Comparison | None:
-        """The model beside the one that it was made from, in the first trial; None where none is named."""
-        if self._request.reference is None:
-            return None
-        with self._phases.time_phase("comparing with the reference"):
-            return compare_with_reference(self._whole, self._trials[0], self._request.reference)
+    def _compare_with_reference(self) -> Comparison:
+        """The model beside the one that it was made from, in the first trial."""
+        assert self._request.reference is not None
+        earlier = self._earlier(REFERENCE)
+        if earlier is not None and earlier.reference is not None:
+            self._phases.drop(REFERENCE)
+            return earlier.reference
+        with self._phases.time_phase(REFERENCE):
+            return compare_with_reference(self._judge.whole, self._trials[0], self._request.reference)
 
     def _placement(self, outcomes: Sequence[ModelOutcome]) -> Placement | None:
         provider = self._request.evaluators.candidate.provider
@@ -237,82 +307,6 @@ class _Validator:
         assignment = next((outcome.assignment for outcome in outcomes if outcome.assignment is not None), None)
         return placement.place(self._model.graph, provider, assignment, self._trials[0].shapes)
 
-    def _verdicts(
-        self, outcomes: Sequence[ModelOutcome], expected: Sequence[ModelOutcome], known: Truth
-    ) -> tuple[Verdict, ...]:
-        """expected: of the baseline, fewer where it failed, none without one. Where a trial is not right, or far off by
-        a coarse threshold, the model's sensitivity or noise is measured, and the trial judged again."""
-        found: list[Verdict] = []
-        seconds = truth.ORACLE_S
-        for at, candidate in enumerate(outcomes):
-            if not candidate.is_done:
-                continue
-            trial, substitutes = self._trials[at], known.substitutes[at] if known.substitutes else {}
-            baseline = expected[at].outputs if at < len(expected) and expected[at].is_done else None
-            asked = trial.name, candidate.outputs, baseline, known.values[at], self._thresholds
-            judged = list(verdict.judge(*asked))
-            if any(each.is_far_off for each in judged):
-                started = time.monotonic()
-                noisy = list(truth.evaluate_with_rounding(self._whole, trial, substitutes, seconds, once=True))
-                judged = list(verdict.judge(*asked, noisy=noisy))
-                seconds -= time.monotonic() - started
-            elif any(not each.right and each.against == verdict.ORACLE and each.metrics for each in judged):
-                started = time.monotonic()
-                rounded: list[Mapping[str, Feed]] = []
-                for outputs in truth.evaluate_with_rounding(self._whole, trial, substitutes, seconds):
-                    rounded.append(outputs)
-                    judged = list(verdict.judge(*asked, rounded))
-                    if all(each.right for each in judged):
-                        break  # further runs can but extend the thresholds further
-                seconds -= time.monotonic() - started
-            if trial.expected:
-                known_values = baseline, known.values[at]
-                judged += self._compare_expected(trial, candidate.outputs, known_values, substitutes, seconds)
-            found += (each for each in judged if each.right or not self._differs_by_chance(each.output))
-        return tuple(found)
-
-    def _compare_expected(
-        self,
-        trial: Trial,
-        outputs: Mapping[str, Array],
-        known: tuple[Mapping[str, Array] | None, Mapping[str, Feed] | None],
-        substitutes: Mapping[str, Feed],
-        seconds: float,
-    ) -> list[Verdict]:
-        """The outputs of the candidate beside those that the user's files expect. known: of baseline and oracle."""
-        renamed = {self._model.cast.get(name, name): value for name, value in trial.expected.items()}
-        asked = trial.name, outputs, dict(truth.tensors_by_name(renamed)), known, self._thresholds
-        judged = list(verdict.judge_expected(*asked))
-        if any(each.is_far_off for each in judged):
-            noisy = list(truth.evaluate_with_rounding(self._whole, trial, substitutes, seconds, once=True))
-            judged = list(verdict.judge_expected(*asked, noisy))
-        return judged
-
-    def _find_changed_outputs(self, outcome: ModelOutcome) -> tuple[str, ...]:
-        """The outputs that a second run changed, but for those that depend on random numbers."""
-        return tuple(name for name in outcome.repeat_differs if not self._differs_by_chance(name))
-
-    def _differs_by_chance(self, output: str) -> bool:
-        """Whether an output that differs depends on random numbers: then nothing is wrong, and it is kept in mind."""
-        if output in self._random:
-            self._chance.add(output)
-        return output in self._random
-
-    @cached_property
-    def _random(self) -> frozenset[str]:
-        """The outputs that depend on random numbers."""
-        wiring = wire(self._model.graph)
-        reached: set[str] = set()
-        for at in range(wiring.nodes):
-            if not reached.isdisjoint(wiring.reads[at]) or is_random(wiring, at):
-                reached.update(wiring.list_outputs(at))
-        return frozenset(reached.intersection(wiring.outputs))
-
-    @cached_property
-    def _thresholds(self) -> dict[str, Threshold]:
-        inferred = values.infer_types(self._model.graph, self._trials[0].shapes)
-        return {name: self._request.override.apply(bound) for name, bound in thresholds.of_outputs(inferred).items()}
-
     def _explain_failure(
         self,
         found: Validation,
@@ -320,23 +314,41 @@ class _Validator:
         candidate: ModelSessions,
         baseline: ModelSessions | None,
         nodes: TrialNodes,
+        keep: Callable[[Validation], None],
     ) -> Validation:
         """The validation of a model that is not right, with the node at fault and how to show the failure again."""
+        if found.is_settled:
+            self._phases.drop(SEARCH, NODE_ADVICE)
+            return self._noted(found)
         at = _first_failing(found, self._trials, outcomes)
         arguments = reduce_arguments(self._request.evaluators, self._request.level, self._request.deadline_s)
         found = replace(found, reduce_args=(*arguments, *self._trials[at].arguments))
-        if not self._request.culprit or baseline is None:
-            return found
-        with self._phases.time_phase("searching for the wrong node"):
-            allowed = _extend_thresholds(found, self._trials[at], self._thresholds)
+        if not self._request.culprit or baseline is None or self._phases.is_spent:
+            return self._noted(found)
+        earlier = self._earlier(SEARCH)
+        if earlier is not None and earlier.culprit is not None and earlier.culprit.kind != Kind.REFUSED:
+            self._phases.drop(SEARCH)
+            return self._noted(replace(found, culprit=earlier.culprit, other_culprits=earlier.other_culprits,
+                                       benign_nodes=earlier.benign_nodes, unexplained=earlier.unexplained))  # fmt: skip
+
+        def keep_culprits(culprits: Sequence[Culprit]) -> None:
+            first, *further = culprits
+            keep(self._noted(replace(found, culprit=first, other_culprits=tuple(further))))
+
+        with self._phases.time_phase(SEARCH):
+            allowed = _extend_thresholds(found, self._trials[at], self._judge.thresholds)
             inner, alone = nodes.known_in(at)
+            limits = Limits(seconds=min(Limits.seconds, self._phases.remaining_s))
             options = SearchOptions(level=self._request.level, folder=self._model.data_folder, thresholds=allowed,
-                                    truth=inner, wrong_alone=alone)  # fmt: skip
+                                    truth=inner, wrong_alone=alone, limits=limits)  # fmt: skip
             ask = make_runners(candidate, baseline, self._model.data_folder, found.inspection.bytes)
-            wrong = all_wrong_nodes(self._model.graph, self._trials[at].inputs, *ask, options, outcomes[at])
+            wrong = all_wrong_nodes(self._model.graph, self._trials[at].inputs, *ask, options, outcomes[at],
+                                    keep_culprits)  # fmt: skip
+        if self._phases.is_spent:
+            self._phases.plan([SEARCH])
         first, *further = wrong.culprits
-        return replace(found, culprit=in_agreement(first, found), other_culprits=tuple(further),
-                       benign_nodes=wrong.harmless, unexplained=wrong.remainder)  # fmt: skip
+        return self._noted(replace(found, culprit=in_agreement(first, found), benign_nodes=wrong.harmless,
+                                   other_culprits=tuple(further), unexplained=wrong.remainder))  # fmt: skip
 
 
 def reduce_arguments(evaluators: Evaluators, level: Level, deadline_s: float) -> tuple[str, ...]:
@@ -362,6 +374,10 @@ def _with_runtime_findings(inspection: Inspection, sessions: ModelSessions, mode
     inspection = inspection.with_findings(inspect.against(inspection, inspect.limits(sessions)))
     inspection = inspection.with_findings(inspect.cost_of_dimensions(inspection, provider))
     return inspection.with_findings(inspect.unresolved_reshapes(model.graph, provider))
+
+
+def _name_timed_trial(tried: Sequence[Trial], outcomes: Sequence[ModelOutcome]) -> str:
+    return next((trial.name for trial, outcome in zip(tried, outcomes, strict=False) if outcome.is_done), "")
 
 
 def _shapes(outcomes: Sequence[ModelOutcome]) -> dict[str, tuple[int, ...]]:

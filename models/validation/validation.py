@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from epcheck.models.accuracy.verdict import AS_GOOD, EXPECTED, ORACLE, Verdict
@@ -13,6 +13,7 @@ from epcheck.models.inspection.inspect import Inspection
 from epcheck.models.placement.placement import Placement
 from epcheck.models.validation.departures import Comparison, Departure
 from epcheck.models.validation.names import shorten_words
+from epcheck.models.validation.phases import DECIDING_NOTHING
 from epcheck.models.validation.speed import Speeds
 from epcheck.models.wrong_nodes.culprit import Culprit, name_culprits
 
@@ -21,6 +22,8 @@ RIGHT, WRONG, FAILS, REFUSED, UNJUDGED = "right", "wrong", "fails", "refused", "
 
 NAMED_OUTPUTS = 3
 """Outputs that it names at most."""
+
+CONTINUE = "continue with --resume, or with a larger --budget"
 
 GIVE_FEEDS = "name suitable feeds with --feeds"
 
@@ -61,7 +64,8 @@ class Validation:
     because they depend on random numbers: they count as not compared. configuration: the notice of the `epcheck.toml`
     that nobody named, empty for none. wrong_nodes: nodes that are beyond their bounds alone, on the values that they
     should receive, whether the outputs are right or not. nodes_judged: a sentence that says how many were judged so.
-    reference: the model beside the one that it was made from; None where none was named.
+    reference: the model beside the one that it was made from; None where none was named. left_out: steps that were not
+    done; stopped: why.
     """
 
     path: Path
@@ -89,6 +93,29 @@ class Validation:
     wrong_nodes: tuple[Culprit, ...] = ()
     nodes_judged: str = ""
     reference: Comparison | None = None
+    left_out: tuple[str, ...] = ()
+    stopped: str = ""
+
+    @property
+    def plain(self) -> Validation:
+        """The validation without the values that the nodes at fault received."""
+        return replace(
+            self,
+            culprit=self.culprit and self.culprit.plain,
+            other_culprits=tuple(culprit.plain for culprit in self.other_culprits),
+            benign_nodes=tuple(culprit.plain for culprit in self.benign_nodes),
+            wrong_nodes=tuple(culprit.plain for culprit in self.wrong_nodes),
+        )
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no node of the target is to be searched for: nothing is wrong that it could explain."""
+        return self.status in (RIGHT, UNJUDGED) or self.is_model_at_fault
+
+    @property
+    def unfinished(self) -> str:
+        """Which steps were left out, and why, in a sentence; empty where none was."""
+        return f"{self.stopped or 'not all was done'}; left out: {', '.join(self.left_out)}" if self.left_out else ""
 
     @property
     def culprits(self) -> tuple[Culprit, ...]:
@@ -101,12 +128,13 @@ class Validation:
         `wrong`: an output is not right, is not written, or changes in the second run, or a node departs from the
         reference. `unjudged`: nobody can tell, for
         the reason that `obstacle` gives. `right`: none of these."""
-        failed = [step for step in self._candidate_steps if step.during and step not in self.unsuitable]
+        failed = [step for step in self.candidate_steps
+                  if step.during and step not in self.unsuitable and not self._may_be_unsuitable(step)]  # fmt: skip
         if any(step.stage == CREATE for step in failed):
             return REFUSED
         if failed:
             return FAILS
-        is_steady = not any(step.unwritten or step.repeat_differs for step in self._candidate_steps)
+        is_steady = not any(step.unwritten or step.repeat_differs for step in self.candidate_steps)
         if not is_steady or any(verdict.wrong for verdict in self.verdicts) or self.departures:
             return WRONG
         return UNJUDGED if self.obstacle else RIGHT
@@ -115,7 +143,9 @@ class Validation:
     def obstacle(self) -> tuple[str, str] | tuple[()]:
         """Why nobody can tell whether a model that is not wrong is right, and what to do; empty where that is clear."""
         where = self.provider or self.target
-        if self.unsuitable and not any(step.stage == DONE for step in self._candidate_steps):
+        if any(step not in DECIDING_NOTHING for step in self.left_out):
+            return self.unfinished, CONTINUE
+        if self.unsuitable and not any(step.stage == DONE for step in self.candidate_steps):
             return (
                 f"the baseline '{self.baseline}' fails as well: the generated feeds do not suit the model",
                 GIVE_FEEDS,
@@ -157,8 +187,13 @@ class Validation:
         so as well: they do not suit the model."""
         alike = {step.trial for step in self.steps if step.target == self.baseline and step.stage == RUN}
         return tuple(
-            step for step in self._candidate_steps if self.feeds_generated and step.stage == RUN and step.trial in alike
+            step for step in self.candidate_steps if self.feeds_generated and step.stage == RUN and step.trial in alike
         )
+
+    def _may_be_unsuitable(self, step: Step) -> bool:
+        """Whether a step ends with an error on generated feeds that the baseline was not asked about any more."""
+        unasked = {f"running on {self.baseline}", f"{step.trial} on {self.baseline}"}
+        return self.feeds_generated and step.stage == RUN and not unasked.isdisjoint(self.left_out)
 
     @property
     def uncompared(self) -> tuple[str, ...]:
@@ -166,7 +201,7 @@ class Validation:
         compared = {(verdict.trial, verdict.output) for verdict in self.verdicts}
         return tuple(
             step.trial
-            for step in self._candidate_steps
+            for step in self.candidate_steps
             if (step in self.unsuitable and not step.has_other)
             or any((step.trial, name) not in compared and name not in self.random for name in step.outputs)
         )
@@ -179,24 +214,30 @@ class Validation:
     @property
     def statement(self) -> str:
         """The result in one sentence, with whole names."""
+        is_said = not self.unfinished or (self.status == UNJUDGED and self.obstacle[:1] == (self.unfinished,))
+        return self._finding if is_said else f"{self._finding}; {self.unfinished}"
+
+    @property
+    def _finding(self) -> str:
+        """What was found out, without what was left out."""
         name, where = self.path.name, self.provider or self.target
         match self.status:
             case "refused":
-                too = "; nor does it on the baseline" if self._baseline_fails_alike else ""
+                too = "; nor does it on the baseline" if _baseline_fails_alike(self) else ""
                 return f"{name} does not load on {where}{too}{self._culprit_named}"
             case "fails" if self._ends_in_creation:
                 return f"{name} does not load on {where}: session creation ends the process{self._culprit_named}"
             case "fails":
-                too = "; the baseline fails as well: the feeds do not suit it" if self._baseline_fails_alike else ""
+                too = "; the baseline fails as well: the feeds do not suit it" if _baseline_fails_alike(self) else ""
                 return f"{name} loads on {where}, but does not run{too}{self._culprit_named}"
             case "wrong" if self.is_model_at_fault:
-                return f"{name} runs on {where} as the model says, but {self._departs}{self._but_for_nodes}"
+                return f"{name} runs on {where} as the model says, but {_say_departure(self)}{self._but_for_nodes}"
             case "wrong":
                 return f"{name} runs on {where}, but its outputs are wrong{self._culprit_named}"
             case "unjudged":
                 why, what_to_do = self.obstacle or ("", "")
                 return f"{name}: cannot decide whether it is right on {where}: {why}; {what_to_do}{self._but_for_nodes}"
-        return f"{name} {self._runs(where)}{self._but_for_nodes}{self._limits}"
+        return f"{name} {_say_placement(self, where)}{self._but_for_nodes}{self._limits}"
 
     @property
     def departures(self) -> tuple[Departure, ...]:
@@ -208,22 +249,9 @@ class Validation:
         """Whether the candidate computes what the model says, and that is not what the user's files expect, or the
         reference computes."""
         wrong = [verdict for verdict in self.verdicts if verdict.wrong]
-        is_steady = not any(step.unwritten or step.repeat_differs for step in self._candidate_steps)
+        is_steady = not any(step.unwritten or step.repeat_differs for step in self.candidate_steps)
         is_found = bool(wrong) or bool(self.departures)
         return self.status == WRONG and is_steady and is_found and all(verdict.blames_model for verdict in wrong)
-
-    @property
-    def _departs(self) -> str:
-        """How the model is at fault."""
-        outputs = ", ".join(dict.fromkeys(verdict.output for verdict in self.verdicts if verdict.wrong))
-        unexpected = f"the model is not what is expected: {outputs}" if outputs else ""
-        if not self.departures:
-            return unexpected
-        assert self.reference is not None
-        rest = len(self.departures) - 1
-        more = f" and in {rest} more place{'s' if rest > 1 else ''}" if rest else ""
-        departs = f"departs from '{self.reference.path.name}' first at {self.departures[0].node}{more}"
-        return f"{unexpected}; it {departs}" if unexpected else f"the model {departs}"
 
     @property
     def nodes_beyond_bounds(self) -> str:
@@ -237,14 +265,6 @@ class Validation:
     def _but_for_nodes(self) -> str:
         return f", but {self.nodes_beyond_bounds}" if self.wrong_nodes else ""
 
-    def _runs(self, where: str) -> str:
-        """How a model runs that is right."""
-        if self.placement is None or not self.placement.elsewhere:
-            return f"runs on {where} and is right"
-        elsewhere, placed = len(self.placement.elsewhere), sum(bool(node.provider) for node in self.placement.nodes)
-        are = "is" if elsewhere == 1 else "are"
-        return f"runs and is right; {elsewhere} of its {placed} nodes {are} not on {where}"
-
     @property
     def _limits(self) -> str:
         """What limits the statement that a model is right."""
@@ -252,7 +272,7 @@ class Validation:
         if self.random:
             sentence = f"; not compared, since random numbers differ from run to run: {', '.join(self.random)}"
         if self.uncompared:
-            trials = {step.trial for step in self._candidate_steps}
+            trials = {step.trial for step in self.candidate_steps}
             listed = ", ".join(self.uncompared)
             sentence += f"; {len(self.uncompared)} of {len(trials)} trials were not compared: {listed}"
         if farther := list(dict.fromkeys(verdict.output for verdict in self.verdicts if verdict.is_nearer)):
@@ -272,17 +292,40 @@ class Validation:
         return f": {named}" if named else ""
 
     @property
-    def _baseline_fails_alike(self) -> bool:
-        """Whether the baseline fails in every trial in which the candidate's failure counts, at the same stage."""
-        failed = {(step.trial, step.stage) for step in self._candidate_steps
-                  if step.during and step not in self.unsuitable}  # fmt: skip
-        return bool(failed) and failed <= {(step.trial, step.stage) for step in self.steps
-                                           if step.target == self.baseline}  # fmt: skip
-
-    @property
-    def _candidate_steps(self) -> tuple[Step, ...]:
+    def candidate_steps(self) -> tuple[Step, ...]:
+        """The steps of the candidate."""
         return tuple(step for step in self.steps if step.target == self.target)
 
     @property
     def _ends_in_creation(self) -> bool:
-        return any(step.during == STEPS[CREATE] for step in self._candidate_steps)
+        return any(step.during == STEPS[CREATE] for step in self.candidate_steps)
+
+
+def _say_departure(found: Validation) -> str:
+    """How the model is at fault."""
+    outputs = ", ".join(dict.fromkeys(verdict.output for verdict in found.verdicts if verdict.wrong))
+    unexpected = f"the model is not what is expected: {outputs}" if outputs else ""
+    if not found.departures:
+        return unexpected
+    assert found.reference is not None
+    rest = len(found.departures) - 1
+    more = f" and in {rest} more place{'s' if rest > 1 else ''}" if rest else ""
+    departs = f"departs from '{found.reference.path.name}' first at {found.departures[0].node}{more}"
+    return f"{unexpected}; it {departs}" if unexpected else f"the model {departs}"
+
+
+def _say_placement(found: Validation, where: str) -> str:
+    """How a model runs that is right."""
+    if found.placement is None or not found.placement.elsewhere:
+        return f"runs on {where} and is right"
+    elsewhere, placed = len(found.placement.elsewhere), sum(bool(node.provider) for node in found.placement.nodes)
+    are = "is" if elsewhere == 1 else "are"
+    return f"runs and is right; {elsewhere} of its {placed} nodes {are} not on {where}"
+
+
+def _baseline_fails_alike(found: Validation) -> bool:
+    """Whether the baseline fails in every trial in which the candidate's failure counts, at the same stage."""
+    failed = {(step.trial, step.stage) for step in found.candidate_steps
+              if step.during and step not in found.unsuitable}  # fmt: skip
+    return bool(failed) and failed <= {(step.trial, step.stage) for step in found.steps
+                                       if step.target == found.baseline}  # fmt: skip

@@ -10,7 +10,7 @@ into the baseline: what comes out is the effect of this node.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -53,6 +53,13 @@ class WrongNodes:
     remainder: str = ""
 
 
+Keep = Callable[[Sequence[Culprit]], None]
+
+
+def _keep_nothing(_found: Sequence[Culprit]) -> None:
+    pass
+
+
 def all_wrong_nodes(
     model: onnx.ModelProto,
     feeds: Mapping[str, Feed],
@@ -60,16 +67,18 @@ def all_wrong_nodes(
     baseline: Runner,
     options: SearchOptions | None = None,
     outcome: RunResult | None = None,
+    keep: Keep = _keep_nothing,
 ) -> WrongNodes:
     """Every node, or group of fused nodes, that makes a candidate's outputs differ from a baseline's.
 
-    The arguments are those of `first_wrong_node`. Nothing is raised for what a target does; where a limit is reached,
-    the remainder says that more nodes may be wrong.
+    The arguments are those of `first_wrong_node`. keep: called with all that are found each time when there are more.
+    Nothing is raised for what a target does; where a limit is reached, the remainder says that more nodes may be
+    wrong.
     """
-    return _all(Search(model, feeds, candidate, baseline, options or SearchOptions()), outcome)
+    return _all(Search(model, feeds, candidate, baseline, options or SearchOptions()), outcome, keep)
 
 
-def _all(search: Search, outcome: RunResult | None) -> WrongNodes:
+def _all(search: Search, outcome: RunResult | None, keep: Keep = _keep_nothing) -> WrongNodes:
     found: list[Culprit] = []
     if outcome is not None and outcome.stage == DONE and not outcome.repeat_differs:
         found = [as_culprit(search, wrong) for wrong in search.options.wrong_alone or ()]
@@ -78,7 +87,7 @@ def _all(search: Search, outcome: RunResult | None) -> WrongNodes:
         if first.kind in (Kind.RIGHT, Kind.RANDOM):
             return WrongNodes((first,))
         found = [first]
-    found, remainder = _others(search, found)
+    found, remainder = _others(search, found, keep)
     if not found:
         return WrongNodes((first,))
     grouped = group_alike(search, found)
@@ -100,7 +109,7 @@ def _in_order(culprits: Sequence[Culprit]) -> tuple[Culprit, ...]:
     return tuple(sorted(culprits, key=lambda culprit: [node.index for node in culprit.nodes]))
 
 
-def _others(search: Search, first: Sequence[Culprit]) -> tuple[list[Culprit], str]:
+def _others(search: Search, first: Sequence[Culprit], keep: Keep) -> tuple[list[Culprit], str]:
     """The first culprits, as far as they name nodes, and all others; and what is left when they are replaced."""
     found = [culprit for culprit in first if culprit.is_named]
     ends = any(culprit.kind in ENDS_SESSIONS for culprit in first)
@@ -108,6 +117,7 @@ def _others(search: Search, first: Sequence[Culprit]) -> tuple[list[Culprit], st
     try:
         for culprit in tuple(found):
             _add_alike(search, culprit, found)
+            keep(group_alike(search, found))
         named = _named(found)
         if search.options.wrong_alone or (not ends and sum(search.sizes().values()) <= search.options.limits.bytes):
             found += [as_culprit(search, wrong) for wrong in find_isolated_nodes(search) if wrong.node not in named]
@@ -122,6 +132,7 @@ def _others(search: Search, first: Sequence[Culprit]) -> tuple[list[Culprit], st
                 break
             found.append(culprit)
             _add_alike(search, culprit, found)
+            keep(group_alike(search, found))
     except LimitsReached:
         remainder = "more nodes may be wrong: search limit reached"
     except (SessionFailed, SubgraphError) as obstacle:

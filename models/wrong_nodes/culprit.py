@@ -160,6 +160,11 @@ class Culprit:
         return self.kind in NAMED or (self.kind == Kind.UNEXPLAINED and bool(self.levels))
 
     @property
+    def plain(self) -> Culprit:
+        """The culprit without the values that its nodes received."""
+        return replace(self, received={}, inside=tuple(culprit.plain for culprit in self.inside))
+
+    @property
     def parts(self) -> tuple[tuple[GraphNode, ...], ...]:
         """The nodes of each occurrence of the pattern."""
         size = len(self.nodes) // self.count

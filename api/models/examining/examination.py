@@ -7,6 +7,7 @@ wrote, most of it in native code. Whatever happens there, the caller gets a resu
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import queue
 import time
@@ -44,6 +45,9 @@ machine has free."""
 
 SHARE = 0.75
 
+GRACE_S = 2.0
+"""For so long a step that is under way when the budget is spent may go on."""
+
 T = TypeVar("T")
 Options = TypeVar("Options")
 Say = Callable[[str], None]
@@ -53,28 +57,37 @@ class ExaminationError(EpcheckError, ValueError):
     """A model cannot be examined: what it does to the process that reads it, in a sentence."""
 
 
+class BudgetSpent(EpcheckError, RuntimeError):  # noqa: N818  (it is a state of the examination)
+    """A step was under way when the budget was spent, and was ended."""
+
+
 def examine(
-    function: Callable[[Options, Say], T],
+    function: Callable[..., T],
     options: Options,
     model: Path,
     say: Say,
     deadline_s: float,
     targets: Sequence[Target] = (),
+    keep: Callable[[T], None] | None = None,
+    budget_s: float = math.inf,
 ) -> T:
     """`function(options, say)`, called in a process of its own. function: annotated with what it returns, which is all
     that is taken from that process: a dataclass of plain data (`typed_data`). model: the file or folder that it reads,
     for bounds and messages. deadline_s: of a step of a session. targets: whose workers it may have; our process starts
-    them, for it may start nothing.
+    them, for it may start nothing. keep: the third argument of the function, which takes what is known before the end.
+    budget_s: seconds after which, and GRACE_S, the process is ended.
 
-    Raises EpcheckError, ExaminationError among them, and OSError, as the function does; nothing else.
+    Raises BudgetSpent then, EpcheckError, ExaminationError among them, and OSError, as the function does; nothing else.
     """
     size, kind = _bytes_beside(model), typing.get_type_hints(function)["return"]
     memory = int(min(LEAST_MEMORY + TIMES_THE_FILES * size, SHARE * psutil.virtual_memory().available))
     started = [(target, target.memory_bytes + MEMORY * size) for target in (*targets, CHECKER, PREPARER)]
     in_use = lab.in_use() if any(target.in_lab for target in targets) else contextlib.nullcontext()
-    with in_use, ExaminerProcess(function, options, started) as process:
-        heard = ran = time.monotonic()
+    with in_use, ExaminerProcess(function, options, started, keep is not None) as process:
+        began = heard = ran = time.monotonic()
         while True:
+            if time.monotonic() - began > budget_s + GRACE_S:
+                raise BudgetSpent("the budget is spent")
             try:
                 received = process.messages.get(timeout=POLL_S)
             except queue.Empty:
@@ -95,6 +108,9 @@ def examine(
                     continue
                 case messages.Words(text):
                     say(text)
+                case messages.Known():
+                    if keep is not None:
+                        keep(_result(received, kind, model))
                 case messages.Done():
                     result: T = _result(received, kind, model)
                     return result

@@ -47,6 +47,9 @@ class Sender:
     def say(self, words: str) -> None:
         self.send(messages.Words(words))
 
+    def keep(self, known: object) -> None:
+        self.send(messages.Known(), known)
+
     def sign(self) -> None:
         if time.monotonic() - self._sent > SIGN_EVERY_S:
             self.send(messages.Alive())
@@ -57,9 +60,9 @@ def main(arguments: Sequence[str]) -> None:
 
     A request is what our own process writes to stdin: (the bounds, as `jail.enter` takes them, or None; where temporary
     files of workers go, or nothing; the programs of the workers that our process starts for it, by stdin, or None where
-    it starts them itself), then (a function (options, say) -> result, options), both pickled: this way all
-    is ours. Whatever reads the model is imported before the bounds hold; nothing of the model is. What goes back is
-    never unpickled (`messages`).
+    it starts them itself), then (a function (options, say) -> result, options, whether the function takes `keep` as
+    well, which sends what is known before the end), both pickled: this way all is ours. Whatever reads the model is
+    imported before the bounds hold; nothing of the model is. What goes back is never unpickled (`messages`).
     """
     parser = argparse.ArgumentParser()
     parser.add_argument("--import", dest="module")
@@ -98,11 +101,12 @@ def _examine() -> None:
     ParentWatch()
     sender = Sender(answers)
     heartbeat.on_beat(sender.sign)
-    function, options = pickle.load(requests)
+    function, options, keeps = pickle.load(requests)
     if programs is not None:
         use_broker(socket.socket(fileno=os.dup(requests.fileno())), programs)
     try:
-        sender.send(messages.Done(), function(options, sender.say))
+        keep = (sender.keep,) if keeps else ()
+        sender.send(messages.Done(), function(options, sender.say, *keep))
     except Exception as error:
         sender.send(_error_message(error))
     sys.stderr.flush()

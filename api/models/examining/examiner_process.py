@@ -53,9 +53,12 @@ class ExaminerProcess:
     The queue is short: who sends faster than is read waits.
     """
 
-    def __init__(self, function: Callable[..., Any], options: Any, started: Sequence[tuple[Target, int]]) -> None:
-        """started: the targets whose workers it may have started, and bytes of memory that a worker of each may take.
-        Raises OSError."""
+    def __init__(
+        self, function: Callable[..., Any], options: Any, started: Sequence[tuple[Target, int]], keeps: bool = False
+    ) -> None:
+        """keeps: whether the function takes a third argument, which sends what is known before the end. started: the
+        targets whose workers it may have started, and bytes of memory that a worker of each may take. Raises
+        OSError."""
         self.messages: queue.Queue[Received | None] = queue.Queue(MESSAGES)
         self._log: deque[str] = deque(maxlen=LOG_LINES)
         self._is_over = threading.Event()
@@ -69,7 +72,7 @@ class ExaminerProcess:
             control = socket.socket(fileno=os.dup(self._process.stdin.fileno()))
             self._broker = BrokerServer(control, started)
         request = pickle.dumps((confinement.strict_policy(), temp, programs))
-        request += pickle.dumps((function, options), pickle.HIGHEST_PROTOCOL)
+        request += pickle.dumps((function, options, keeps), pickle.HIGHEST_PROTOCOL)
         self._readers = [
             threading.Thread(target=serve, args=arguments, daemon=True)
             for serve, arguments in ((self._write, (request,)), (self._read, ()), (self._read_log, ()))

@@ -65,6 +65,10 @@ class Failed(Message, frozen=True, tag="failed"):
     sentence: str
 
 
+class Known(Message, frozen=True, tag="known"):
+    """What is known before the end: a result of the same type, which `result_of` reads from the same frame."""
+
+
 class Done(Message, frozen=True, tag="done"):
     """The result, which `result_of` reads from the same frame."""
 
@@ -72,13 +76,13 @@ class Done(Message, frozen=True, tag="done"):
 Received = tuple[Message, bytes, list[Array]]
 """A message, the document and the parts of its result."""
 
-_Any = Alive | Words | Refused | SystemRefused | Failed | Done
+_Any = Alive | Words | Refused | SystemRefused | Failed | Known | Done
 
 
 def write(pipe: IO[bytes], message: Message, result: object = None) -> None:
-    """result: of Done. Raises OSError, and TypeError for a result that is not plain data."""
+    """result: of Known or Done. Raises OSError, and TypeError for a result that is not plain data."""
     tensors: dict[str, Array] = {}
-    if isinstance(message, Done):
+    if isinstance(message, Known | Done):
         document, parts = typed_data.encode(result)
         tensors = {DOCUMENT: np.frombuffer(document, np.uint8), **{str(n): part for n, part in enumerate(parts)}}
     protocol.write_frame(pipe, protocol.encode(msgspec.to_builtins(message), tensors))
@@ -103,8 +107,8 @@ def read(pipe: IO[bytes]) -> Received | None:
 
 
 def result_of(received: Received, kind: Any) -> Any:
-    """The result of Done, of this type. Raises ResultError."""
+    """The result of Known or Done, of this type. Raises ResultError."""
     message, document, parts = received
-    if not isinstance(message, Done):
+    if not isinstance(message, Known | Done):
         raise ResultError(f"{type(message).__name__} has no result")
     return typed_data.decode(kind, document, parts)

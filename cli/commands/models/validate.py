@@ -7,7 +7,15 @@ from dataclasses import dataclass, replace
 
 import typer
 
-from epcheck.api.models.validate import CANNOT_TELL, FAILS, PASSES, Gate, ValidateOptions, validate
+from epcheck.api.models.validate import (
+    CANNOT_TELL,
+    FAILS,
+    PASSES,
+    Gate,
+    ValidateOptions,
+    ValidationInterrupted,
+    validate,
+)
 from epcheck.cli.options import command
 from epcheck.cli.output import Quiet, choose_progress
 from epcheck.cli.terminal import exit_codes
@@ -63,8 +71,18 @@ def validate_models(options: ShownValidation) -> int:
     """
     terminal = Terminal(width=WIDTH)
     options = replace(options, html=options.html or options.default_page)
-    gate = validate(options, progress=choose_progress(options.quiet))
-    if options.is_single:
+    try:
+        gate = validate(options, progress=choose_progress(options.quiet))
+    except ValidationInterrupted as interrupted:
+        show_gate(terminal, interrupted.gate, options)
+        raise
+    show_gate(terminal, gate, options)
+    return EXIT_CODES[gate.result]
+
+
+def show_gate(terminal: Terminal, gate: Gate, options: ShownValidation) -> None:
+    """The result, and where the page is."""
+    if options.is_single and gate.checked[0].validation is not None:
         (show_headline if options.quiet else show)(terminal, gate.validation)
         for sentence in gate.checked[0].broken:
             if sentence != gate.validation.headline:
@@ -76,7 +94,8 @@ def validate_models(options: ShownValidation) -> int:
             show_table(terminal, gate)
         terminal.print(gate.headline, style=f"bold {RESULTS[gate.result]}")
     terminal.print(f"Page: {options.html}")
-    return EXIT_CODES[gate.result]
+    if gate.stopped and not all(checked.is_finished for checked in gate.checked):
+        terminal.print(f"Continue with --resume: {options.state_file}")
 
 
 def show_table(terminal: Terminal, gate: Gate) -> None:
