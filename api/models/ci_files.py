@@ -7,10 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from epcheck.models.gate.gate import FAILS, PASSES, CheckedModel, Gate
-from epcheck.models.validation.formatting import number, percent, reduce_command
-from epcheck.reports.ci.annotation import ERROR, WARNING, Annotation, at_most
+from epcheck.models.validation.formatting import number, percent
+from epcheck.reports.ci.annotation import ERROR, LONGEST, WARNING, Annotation, at_most
 from epcheck.reports.ci.step_summary import NO_SIGN, SIGNS
 from epcheck.reports.markdown import code, escape_markdown, row
+
+FAULTS = 3
+"""Faults of a model that the summary lists."""
+
+PART = 60
+"""Characters of a sentence of an annotation that are kept in any case."""
 
 SHOWN = 50
 """Models that the summary lists; the page has all."""
@@ -48,7 +54,23 @@ def _annotation(checked: CheckedModel, base: Path) -> Annotation:
     file = path.relative_to(base).as_posix() if path.is_relative_to(base) else ""
     level = ERROR if checked.result == FAILS else WARNING
     title = f"{checked.name} on {checked.target}: {checked.status}"
-    return Annotation(level, title, _relative(checked.words, base), file)
+    return Annotation(level, title, _relative("\n".join(_sentences(checked)), base), file)
+
+
+def _sentences(checked: CheckedModel) -> Iterator[str]:
+    """What is wrong, where, what to do, and the command that shows it again, of the first fault; and how many more
+    there are. All fit: what is cut are sentences, and no command that leaves room for them."""
+    fault, *more = checked.faults or (None,)
+    command = f"reproduce: {fault.command if fault else checked.command}"
+    left = f"{len(more)} more: see the page" if more else ""
+    sentences = [checked.words]
+    if fault is not None:
+        rest = (part for part in fault.parts if part[1] != fault.command and part[1] not in checked.words)
+        sentences += (f"{title}: {text}" for title, text in rest)
+    most = max(PART, (LONGEST - len(command) - len(left)) // len(sentences) - 1)
+    yield from (text if len(text) <= most else f"{text[: most - 1]}…" for text in sentences)
+    yield command
+    yield from (left,) if left else ()
 
 
 def _lines(gate: Gate, base: Path) -> Iterator[str]:
@@ -67,8 +89,12 @@ def _lines(gate: Gate, base: Path) -> Iterator[str]:
         yield ""
     wrong = list(_noteworthy(gate))
     for checked in wrong[:SHOWN]:
-        found = checked.validation
-        command = f" {code(_relative(reduce_command(found), base))}" if found is not None and found.reduce_args else ""
         words = _relative(f"{checked.name} on {checked.target}: {checked.words}", base)
-        yield f"- {escape_markdown(words)}{command}"
+        yield f"- {escape_markdown(words)}"
+        for fault in checked.faults[:FAULTS]:
+            where = f"{fault.where}: " if fault.where and fault.where not in checked.words else ""
+            remedy = escape_markdown(_relative(f"{where}{fault.remedy}", base))
+            yield f"  - {remedy}; reproduce: {code(_relative(fault.command, base))}"
+        if len(checked.faults) > FAULTS:
+            yield f"  - and {len(checked.faults) - FAULTS} more: see the page"
     yield from ("",) if wrong else ()

@@ -47,7 +47,12 @@ from epcheck.models.gate.gate import Gate as Gate
 from epcheck.models.gate.limits import GateLimits, find_broken_limits, find_missing_steps, of_table
 from epcheck.models.validation import document, page
 from epcheck.models.validation.departures import VALUES_SUFFIX, Comparison
-from epcheck.models.validation.validate import ValidationRequest, reduce_arguments, validate_model
+from epcheck.models.validation.validate import (
+    ValidationRequest,
+    reduce_arguments,
+    validate_arguments,
+    validate_model,
+)
 from epcheck.models.validation.validation import Validation as Validation
 from epcheck.reports.ci.annotation import write_annotations
 
@@ -394,7 +399,7 @@ def _restore_own_facts(validation: Validation, request: ValidationRequest) -> Va
         validation, path=path, inspection=replace(validation.inspection, path=path), target=candidate.name,
         provider=candidate.provider, baseline=baseline.name if baseline else None, level=request.level,
         configuration=evaluators.configuration, reference=_restore_reference(validation, request),
-        reduce_args=(*own, *trial) if validation.reduce_args else (),
+        reduce_args=(*own, *trial) if validation.reduce_args else (), validate_args=validate_arguments(request),
     )  # fmt: skip
 
 

@@ -8,7 +8,10 @@ from typing import Any
 
 from epcheck.models.gate.limits import PASS, GateLimits
 from epcheck.models.validation.document import document as of_validation
-from epcheck.models.validation.validation import RIGHT, UNJUDGED, Validation
+from epcheck.models.validation.faults import Fault, list_faults
+from epcheck.models.validation.formatting import quote_command
+from epcheck.models.validation.page import group_by_reason
+from epcheck.models.validation.validation import CONTINUE, RIGHT, UNJUDGED, Validation
 
 PASSES, FAILS, CANNOT_TELL = "passes", "fails", "cannot tell"
 """Results of a model on a target, and of all together."""
@@ -42,8 +45,29 @@ class CheckedModel:
     @property
     def command(self) -> str:
         """The command line that validates it once more."""
-        strict = " --strict-nodes" if self.has_wrong_nodes and self.result == FAILS else ""
-        return f'epcheck validate "{self.path}" --target "{self.target}"{strict}'
+        strict = ("--strict-nodes",) if self.has_wrong_nodes and self.result == FAILS else ()
+        if self.validation is not None:
+            return quote_command("validate", self.validation, (*self.validation.validate_args, *strict))
+        return f'epcheck validate "{self.path}" --target "{self.target}"'
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """What is wrong with it, and what to do: nodes, then limits that it breaks."""
+        found = self.validation
+        if found is None:
+            remedy = "name a model and a target that can be used" if self.is_begun else CONTINUE
+            return (Fault(self.trouble, "", (), remedy, self.command),)
+        known = (found.headline, found.nodes_beyond_bounds)
+        limits = tuple(Fault(sentence, "", (), self._suggest_for_limit(found), self.command)
+                       for sentence in self.broken if sentence not in known)  # fmt: skip
+        return (*list_faults(found), *limits)
+
+    @staticmethod
+    def _suggest_for_limit(found: Validation) -> str:
+        """What places the most nodes, where some are not on the provider."""
+        groups = group_by_reason(found.placement) if found.placement is not None else ()
+        return next((f"for {group.what}: {group.what_to_do}" for group in groups if group.what_to_do),
+                    "correct the model, or the limit in epcheck.toml")  # fmt: skip
 
     @property
     def has_wrong_nodes(self) -> bool:
@@ -131,6 +155,7 @@ def document(gate: Gate) -> dict[str, Any]:
         {
             "model": checked.name, "path": str(checked.path), "target": checked.target, "result": checked.result,
             "words": checked.words, "broken": list(checked.broken), "finished": checked.is_finished,
+            "faults": [asdict(fault) for fault in checked.faults],
             "validation": of_validation(checked.validation) if checked.validation else None,
         }
         for checked in gate.checked

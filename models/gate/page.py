@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from epcheck.models.gate.gate import Gate
 from epcheck.models.validation import page
-from epcheck.models.validation.formatting import byte_size, failures, number, percent, reduce_command
+from epcheck.models.validation.formatting import byte_size, failures, find_tone, number, percent
 from epcheck.models.validation.speed import milliseconds
 
 
@@ -21,7 +21,7 @@ def _template() -> Template:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(
         number=number, percent=percent, bytes=byte_size, ms=milliseconds, failures=failures,
-        reduce_command=reduce_command, grouped=page.group_by_reason, titled=page.add_titles,
+        tone=find_tone, grouped=page.group_by_reason, titled=page.add_titles,
     )  # fmt: skip
     return environment.from_string(files(__package__).joinpath("gate.html.j2").read_text(encoding="utf-8"))
 

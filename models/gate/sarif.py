@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path, PurePath
@@ -16,9 +16,9 @@ from urllib.parse import quote
 
 from epcheck.conformance.records import strict_json
 from epcheck.models.gate.gate import PASSES, CheckedModel, Gate
+from epcheck.models.validation.faults import list_faults
 from epcheck.models.validation.page import group_by_reason
 from epcheck.models.validation.validation import FAILS, REFUSED, RIGHT, UNJUDGED, WRONG, Validation
-from epcheck.models.wrong_nodes.culprit import Culprit
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
@@ -45,12 +45,15 @@ NODES = 20
 
 @dataclass(frozen=True)
 class Result:
-    """A result in the making. rule: of RULES. level: `error`, `warning` or `note`. nodes: as the model names them."""
+    """A result in the making. rule: of RULES. level: `error`, `warning` or `note`. nodes: as the model names them.
+    remedy: what to do. command: shows it again; empty for that which validates the model."""
 
     rule: str
     level: str
     text: str
     nodes: tuple[str, ...] = ()
+    remedy: str = ""
+    command: str = ""
 
 
 def sarif(gate: Gate, root: Path | None = None) -> str:
@@ -71,18 +74,19 @@ def _results(checked: CheckedModel) -> Iterator[Result]:
     found = checked.validation
     if found is None:
         rule = UNUSABLE if checked.is_begun else LEFT_OUT
-        yield Result(rule, RULES[rule][0], checked.trouble)
+        yield Result(rule, RULES[rule][0], checked.trouble, remedy=checked.faults[0].remedy)
         return
     if found.left_out:
         yield Result(LEFT_OUT, RULES[LEFT_OUT][0], found.unfinished)
     if found.status in RULES:
         level = "note" if checked.result == PASSES else RULES[found.status][0]
-        yield Result(found.status, level, found.headline, _culprits(found))
-    known = (found.headline, found.nodes_beyond_bounds)
-    yield from (Result(LIMIT, "error", sentence) for sentence in checked.broken if sentence not in known)
+        yield from _of_status(found, level)
+    limits = checked.faults[len(list_faults(found)) :]
+    yield from (Result(LIMIT, "error", fault.what, remedy=fault.remedy, command=fault.command) for fault in limits)
     if found.status in (RIGHT, UNJUDGED):
         level = "error" if found.nodes_beyond_bounds in checked.broken else RULES[NODE][0]
-        yield from (Result(NODE, level, culprit.words, _names([culprit])) for culprit in found.wrong_nodes)
+        for fault in list_faults(found)[: len(found.wrong_nodes)]:
+            yield Result(NODE, level, fault.what, fault.nodes, fault.remedy, fault.command)
     for remark in found.inspection.findings:
         text = f"{remark.text}. {remark.suggestion}" if remark.suggestion else remark.text
         yield Result(REMARK, remark.severity, text)
@@ -93,17 +97,20 @@ def _results(checked: CheckedModel) -> Iterator[Result]:
             yield Result(ELSEWHERE, "note", f"{text}. {group.what_to_do}" if group.what_to_do else text, group.names)
 
 
-def _culprits(found: Validation) -> tuple[str, ...]:
-    return _names([culprit for culprit in found.culprits if culprit.is_named])
-
-
-def _names(culprits: Sequence[Culprit]) -> tuple[str, ...]:
-    nodes = [node for culprit in culprits for node in culprit.innermost]
-    return tuple(node.name or (node.outputs[0] if node.outputs else str(node.index)) for node in nodes)
+def _of_status(found: Validation, level: str) -> Iterator[Result]:
+    """A result for each fault of a model that is not right; its text begins with the headline."""
+    faults = list_faults(found)[len(found.wrong_nodes) if found.status == UNJUDGED else 0 :]
+    for fault in faults or (None,):
+        if fault is None:
+            yield Result(found.status, level, found.headline)
+        else:
+            text = found.headline if fault.what in found.headline else f"{found.headline}. {fault.what}"
+            yield Result(found.status, level, text, fault.nodes, fault.remedy, fault.command)
 
 
 def _json(result: Result, checked: CheckedModel, base: Path) -> dict[str, Any]:
-    text = f"{checked.target}: {result.text}"
+    remedy = f". What to do: {result.remedy}" if result.remedy else ""
+    text = f"{checked.target}: {result.text}{remedy}"
     artifact = {"uri": _uri(checked.path, base)}
     place: dict[str, Any] = {"physicalLocation": {"artifactLocation": artifact, "region": {"startLine": 1}}}
     if result.nodes:
@@ -115,7 +122,11 @@ def _json(result: Result, checked: CheckedModel, base: Path) -> dict[str, Any]:
         "message": {"text": _text(text)},
         "locations": [place],
         "partialFingerprints": {"epcheck/v1": _digest(checked, result)},
-        "properties": {"reproduce": _text(checked.command)},
+        "properties": {
+            "nodes": [_text(node) for node in result.nodes],
+            "remedy": _text(result.remedy),
+            "reproduce": _text(result.command or checked.command),
+        },
     }
 
 

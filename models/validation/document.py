@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from epcheck.models.validation.faults import list_faults
 from epcheck.models.validation.validation import Validation
 
 SCHEMA = 2
@@ -19,5 +20,6 @@ def document(validation: Validation) -> dict[str, Any]:
     if validation.reference is not None:
         found["reference"]["path"] = str(validation.reference.path)
     ratio = validation.speeds.ratio if validation.speeds else None
-    stated = {"status": validation.status, "headline": validation.statement, "latency_ratio": ratio}
+    faults = [asdict(fault) for fault in list_faults(validation)]
+    stated = {"status": validation.status, "headline": validation.statement, "latency_ratio": ratio, "faults": faults}
     return {"schema": SCHEMA, **stated, **found}

@@ -7,10 +7,10 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from epcheck.models.execution.model_outcome import CREATE, RUN
-from epcheck.models.validation.validation import Step, Validation
+from epcheck.models.validation.validation import RIGHT, Step, Validation
 
 NOT_LOOKED_FOR = "Not searched: this needs a baseline, and no --no-culprit."
 
@@ -80,5 +80,16 @@ def _more(count: int) -> str:
 
 def reduce_command(validation: Validation) -> str:
     """The command that reduces the model to the part that still fails, quoted for the shell of this platform."""
-    arguments = ["epcheck", "reduce", str(validation.path), *validation.reduce_args]
-    return subprocess.list2cmdline(arguments) if sys.platform == "win32" else shlex.join(arguments)
+    return quote_command("reduce", validation, validation.reduce_args)
+
+
+def quote_command(command: str, validation: Validation, arguments: Sequence[str]) -> str:
+    """A command about the model of a validation, quoted for the shell of this platform."""
+    words = ["epcheck", command, str(validation.path), *arguments]
+    return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
+
+
+def find_tone(validation: Validation) -> str:
+    """The class of the headline on a page: `warning` for a model that is right with a wrong node, or not finished."""
+    is_doubtful = validation.status == RIGHT and (validation.wrong_nodes or validation.left_out)
+    return "warning" if is_doubtful else validation.status

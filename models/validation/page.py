@@ -16,11 +16,13 @@ from markupsafe import Markup, escape
 
 from epcheck.models.placement.placement import NodePlacement, Placement
 from epcheck.models.validation import names
+from epcheck.models.validation.faults import list_faults
 from epcheck.models.validation.formatting import (
     NOT_LOOKED_FOR,
     byte_size,
     failure,
     failures,
+    find_tone,
     number,
     operations,
     percent,
@@ -30,6 +32,9 @@ from epcheck.models.validation.formatting import (
 from epcheck.models.validation.speed import milliseconds
 from epcheck.models.validation.validation import Validation
 from epcheck.models.wrong_nodes.culprit import Culprit
+
+MAX_FAULTS = 3
+"""Faults on the first screen."""
 
 MAX_NODES = 5000
 """Rows that the table of all nodes has at most."""
@@ -97,6 +102,9 @@ def render(validation: Validation) -> str:
     groups = group_by_reason(validation.placement) if validation.placement else ()
     text = template().render(
         v=validation,
+        tone=find_tone(validation),
+        faults=list_faults(validation),
+        max_faults=MAX_FAULTS,
         style=Markup(style),  # ours, and known by its hash
         policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
         groups=groups,

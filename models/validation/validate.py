@@ -21,7 +21,7 @@ from epcheck.models.execution.model_outcome import CREATE, RUN, ModelOutcome
 from epcheck.models.execution.model_source import LARGE_BYTES
 from epcheck.models.execution.runner import make_runners
 from epcheck.models.execution.session import DEADLINE_S, Level, ModelSessions
-from epcheck.models.feeds.trials import Feeding, Trial, trials
+from epcheck.models.feeds.trials import SEEDS, Feeding, Trial, trials
 from epcheck.models.inspection import inspect
 from epcheck.models.inspection.inspect import Inspection
 from epcheck.models.placement import placement
@@ -159,6 +159,7 @@ class _Validator:
             inspection.path, candidate.name, baseline.name if baseline else None, candidate.provider, request.level, {},
             inspection, None, (), (), "no oracle was asked", None, feeds_generated=self._trials[0].is_generated,
             same_runtime=request.evaluators.compares_with_itself, configuration=request.evaluators.configuration,
+            validate_args=validate_arguments(request),
         ))  # fmt: skip
 
     def _noted(self, found: Validation) -> Validation:
@@ -363,6 +364,23 @@ def reduce_arguments(evaluators: Evaluators, level: Level, deadline_s: float) ->
         arguments += ["--timeout", f"{deadline_s:g}"]
     if evaluators.vulkan is not None:
         arguments += ["--vulkan", str(evaluators.vulkan)]
+    return tuple(arguments)
+
+
+def validate_arguments(request: ValidationRequest) -> tuple[str, ...]:
+    """Arguments of `epcheck validate` that ask what the request asks."""
+    feeding, override = request.feeding, request.override
+    options = {
+        "--feeds": feeding.path, "--expect": feeding.expect, "--reference": request.reference,
+        "--rtol": override.relative, "--atol": override.absolute, "--snr": override.snr_db,
+        "--agreement": override.agreement,
+    }  # fmt: skip
+    arguments = list(reduce_arguments(request.evaluators, request.level, request.deadline_s))
+    arguments += (text for flag, value in options.items() if value is not None for text in (flag, str(value)))
+    if feeding.path is None and tuple(feeding.seeds) != SEEDS:
+        arguments += (text for seed in feeding.seeds for text in ("--seed", str(seed)))
+    for name, sizes in feeding.dims.items():
+        arguments += ("--dim", f"{name}={','.join(map(str, sizes))}")
     return tuple(arguments)
 
 

@@ -64,8 +64,8 @@ class Validation:
     because they depend on random numbers: they count as not compared. configuration: the notice of the `epcheck.toml`
     that nobody named, empty for none. wrong_nodes: nodes that are beyond their bounds alone, on the values that they
     should receive, whether the outputs are right or not. nodes_judged: a sentence that says how many were judged so.
-    reference: the model beside the one that it was made from; None where none was named. left_out: steps that were not
-    done; stopped: why.
+    reference: the model beside the one that it was made from; None where none was named. validate_args: arguments of
+    `epcheck validate` that ask the same. left_out: steps that were not done; stopped: why.
     """
 
     path: Path
@@ -93,6 +93,7 @@ class Validation:
     wrong_nodes: tuple[Culprit, ...] = ()
     nodes_judged: str = ""
     reference: Comparison | None = None
+    validate_args: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     stopped: str = ""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import typer
@@ -22,10 +22,12 @@ from epcheck.cli.terminal import exit_codes
 from epcheck.cli.terminal.terminal import Table, Terminal
 from epcheck.cli.terminal.text import MESSAGE, brief
 from epcheck.models.validation import page
+from epcheck.models.validation.faults import Fault, list_faults
 from epcheck.models.validation.formatting import (
     NOT_LOOKED_FOR,
     byte_size,
     failures,
+    find_tone,
     number,
     percent,
     reduce_command,
@@ -47,6 +49,9 @@ SHOWN = 12
 
 EXTENDED = 4
 """How many outputs beyond their thresholds and right the terminal explains."""
+
+FAULTS = 3
+"""Faults below a headline; the page has all."""
 
 OF_MANY = 400
 """Characters of the sentence on one of several nodes at fault: it may repeat a long message of the runtime."""
@@ -113,6 +118,7 @@ def show_table(terminal: Terminal, gate: Gate) -> None:
     for checked in gate.checked:
         if checked.result != PASSES or checked.has_wrong_nodes:
             terminal.print(brief(f"{checked.name} on {checked.target}: {checked.words}"), style=RESULTS[checked.result])
+            show_faults(terminal, checked.faults)
 
 
 def show(terminal: Terminal, validation: Validation) -> None:
@@ -160,6 +166,16 @@ def show(terminal: Terminal, validation: Validation) -> None:
             where = f"{node.name} ({node.operator}, {node.provider})"
             say(f"   {milliseconds(node.seconds)} ms, {percent(node.share)}: {where}")
     show_headline(terminal, validation)
+    show_faults(terminal, list_faults(validation))
+
+
+def show_faults(terminal: Terminal, faults: Sequence[Fault]) -> None:
+    """What to do about each fault, and the command that shows it again."""
+    for fault in faults[:FAULTS]:
+        terminal.print(brief(f"   {f'{fault.where}: ' if fault.where else ''}→ {fault.remedy}", OF_MANY))
+        terminal.print(f"      reproduce: {fault.command}")
+    if len(faults) > FAULTS:
+        terminal.print(f"   and {len(faults) - FAULTS} more: see the page")
 
 
 def _show_placement(say: Callable[..., None], validation: Validation) -> None:
@@ -186,7 +202,7 @@ def _show_placement(say: Callable[..., None], validation: Validation) -> None:
 
 def show_headline(terminal: Terminal, validation: Validation) -> None:
     """The verdict on a model."""
-    terminal.print(brief(validation.headline), style=f"bold {COLOURS.get(validation.status, 'red')}")
+    terminal.print(brief(validation.headline), style=f"bold {COLOURS.get(find_tone(validation), 'red')}")
 
 
 def _show_verdicts(say: Callable[..., None], validation: Validation) -> None:
@@ -230,7 +246,7 @@ def _show_culprits(say: Callable[..., None], validation: Validation) -> None:
         say(f"   {culprit.words}", most=most)
         if culprit.effect:
             say(f"      {culprit.effect.words}")
-        if culprit.advice:
+        if culprit.advice and not culprit.advice.change:
             say(f"      → {culprit.advice.words}")
     if len(culprits) > SHOWN:
         say(f"   and {len(culprits) - SHOWN} more: see the page")
