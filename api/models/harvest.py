@@ -16,6 +16,8 @@ from epcheck.api.option_types import OwnProcess, Vulkan
 from epcheck.api.progress import SILENT, Progress
 from epcheck.conformance.scheduling import stream
 from epcheck.conformance.targets.target import Target
+from epcheck.conformance.workers.client import TargetDown
+from epcheck.generators.error import EpcheckError
 from epcheck.generators.sources.harvested import HarvestError as HarvestError
 from epcheck.models.execution.evaluators import BASELINE
 from epcheck.models.execution.session import DEADLINE_S, ModelSessions
@@ -59,13 +61,15 @@ class HarvestOptions:
 class ModelHarvest:
     """What came of a model, or of what the fuzzer found. model: its name; a folder or file of the fuzzer as the caller
     named it. total: its nodes. cases: what they make, those that compute alike as one. new: cases that the folder did
-    not have. left_out: nodes that make none, each with the reason."""
+    not have. left_out: nodes that make none, each with the reason. trouble: why the model gave nothing; empty where
+    it did."""
 
     model: str
     total: int
     cases: int
     new: int
     left_out: tuple[NotHarvested, ...]
+    trouble: str = ""
 
     @property
     def reasons(self) -> tuple[tuple[str, int], ...]:
@@ -81,13 +85,21 @@ class Harvest:
     cases: int
     models: tuple[ModelHarvest, ...]
 
+    @property
+    def troubled(self) -> tuple[ModelHarvest, ...]:
+        """The models that gave nothing."""
+        return tuple(model for model in self.models if model.trouble)
+
 
 def harvest(options: HarvestOptions, *, progress: Progress = SILENT) -> Harvest:
     """Make cases of the nodes of models, and add them to a folder. Harvesting a model again replaces what the folder
-    has of a model of that name. What the fuzzer found is added, with all values, and replaces nothing.
+    has of a model of that name. What the fuzzer found is added, with all values, and replaces nothing. Of several
+    models one that does not run, or cannot be read, is a part of the result, and the others are harvested; what the
+    folder has of it stays.
 
     Raises ModelFileError, ExaminationError, FeedError, DimsError, HarvestError for files and options that cannot be
-    used, OptionError where there is no model; TargetError, TargetDown; OSError when the folder cannot be written.
+    used, where no other model can be harvested; OptionError where there is no model; TargetError, TargetDown; OSError
+    when the folder cannot be written.
     """
     searched = {path: files for path in options.models if (files := fuzz_folder.find_files(path))}
     faults = [fuzz_folder.read_files(str(path), files) for path, files in searched.items()]
@@ -96,6 +108,9 @@ def harvest(options: HarvestOptions, *, progress: Progress = SILENT) -> Harvest:
     cases = 0
     with progress.working() as say:
         for name, model in _harvest_models(models, options, say):
+            if isinstance(model, EpcheckError):
+                found.append(ModelHarvest(name, 0, 0, 0, (), str(model)))
+                continue
             kept = harvest_folder.write(options.out, model)
             cases = kept.cases
             found.append(ModelHarvest(name, model.total, len(model.nodes), kept.new, model.left_out))
@@ -103,13 +118,18 @@ def harvest(options: HarvestOptions, *, progress: Progress = SILENT) -> Harvest:
             kept = harvest_folder.write_faults(options.out, each)
             cases = kept.cases
             found.append(ModelHarvest(each.name, each.total, len(each.lines), kept.new, each.left_out))
-    return Harvest(options.out, cases, tuple(found))
+    result = Harvest(options.out, cases, tuple(found))
+    if result.troubled and len(result.troubled) == len(found):
+        reasons = "; ".join(f"{model.model}: {model.trouble}" for model in result.troubled)
+        raise HarvestError(f"none of {len(found)} models can be harvested: {reasons}")
+    return result
 
 
 def _harvest_models(
     models: Sequence[tuple[str, Path]], options: HarvestOptions, say: Callable[[str], None]
-) -> Iterator[tuple[str, HarvestedModel]]:
-    """What each model gives, under its name. Without models no target is started."""
+) -> Iterator[tuple[str, HarvestedModel | EpcheckError]]:
+    """What each model gives, under its name, or why it gives nothing where there are others. Without models no target
+    is started."""
     if not models:
         return
     target = options.target
@@ -117,10 +137,19 @@ def _harvest_models(
         ((target,), _) = stream.choose((target or BASELINE,), "none", options.vulkan)
     for name, path in models:
         request = _Request(path, name, options, target)
-        if options.own_process:
-            yield name, _with_name(examine(_harvest, request, path, say, options.deadline_s, (target,)), name)
+        try:
+            if options.own_process:
+                model = _with_name(examine(_harvest, request, path, say, options.deadline_s, (target,)), name)
+            else:
+                model = _harvest(request, say)
+        except TargetDown:
+            raise
+        except EpcheckError as error:
+            if len(options.models) == len(models) == 1:
+                raise
+            yield name, error
         else:
-            yield name, _harvest(request, say)
+            yield name, model
 
 
 def _with_name(model: HarvestedModel, name: str) -> HarvestedModel:

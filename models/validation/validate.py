@@ -376,6 +376,8 @@ def validate_arguments(request: ValidationRequest) -> tuple[str, ...]:
         "--agreement": override.agreement,
     }  # fmt: skip
     arguments = list(reduce_arguments(request.evaluators, request.level, request.deadline_s))
+    if request.evaluators.baseline is None:
+        arguments += ("--baseline", "none")
     arguments += (text for flag, value in options.items() if value is not None for text in (flag, str(value)))
     if feeding.path is None and tuple(feeding.seeds) != SEEDS:
         arguments += (text for seed in feeding.seeds for text in ("--seed", str(seed)))

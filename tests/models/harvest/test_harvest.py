@@ -176,3 +176,34 @@ def test_what_cannot_be_harvested_is_one_sentence(tmp_path: Path) -> None:
     sentence = refused("harvest", str(tmp_path / "wrong.onnx"), "--out", out, "--no-own-process")
     assert "the model does not run" in sentence
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("own_process", [True, False])
+def test_a_model_that_does_not_run_does_not_stop_the_others(own_process: bool, tmp_path: Path) -> None:
+    folder = tmp_path / "models"
+    folder.mkdir()
+    onnx.save(a_model(), folder / "1.onnx")
+    wrong = a_model()
+    wrong.graph.node[3].input[1] = "c"
+    onnx.save(wrong, folder / "2.onnx")
+    (folder / "3.onnx").write_bytes(b"\x00no model")
+    onnx.save(model([helper.make_node("Neg", ["x"], ["y"])], [floats("x", 2, 3)], ["y"]), folder / "4.onnx")
+    found = api.harvest(api.HarvestOptions((folder,), tmp_path / "out", own_process=own_process))
+    assert [(each.model, each.cases, bool(each.trouble)) for each in found.models] == [
+        ("1.onnx", 4, False), ("2.onnx", 0, True), ("3.onnx", 0, True), ("4.onnx", 1, False),
+    ]  # fmt: skip
+    assert (found.cases, [each.model for each in found.troubled]) == (5, ["2.onnx", "3.onnx"])
+    assert "the model does not run" in found.models[1].trouble
+    assert "is not an ONNX model" in found.models[2].trouble
+
+
+def test_the_command_names_the_models_that_gave_nothing(tmp_path: Path) -> None:
+    onnx.save(model([helper.make_node("Neg", ["x"], ["y"])], [floats("x", 2, 3)], ["y"]), tmp_path / "good.onnx")
+    (tmp_path / "bad.onnx").write_bytes(b"\x00no model")
+    out = str(tmp_path / "out")
+    done = call("harvest", str(tmp_path), "--out", out, "--no-own-process")
+    assert (done.code, done.out.splitlines()[-1]) == (1, "1 of 2 models gave nothing: bad.onnx")
+    (tmp_path / "good.onnx").write_bytes(b"\x00no model")
+    sentence = refused("harvest", str(tmp_path), "--out", str(tmp_path / "other"), "--no-own-process")
+    assert "none of 2 models can be harvested: bad.onnx: " in sentence
+    assert not (tmp_path / "other").exists()
