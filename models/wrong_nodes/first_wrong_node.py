@@ -15,9 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 import onnx
 
+from epcheck.conformance.workers.session_result import OUT_OF_MEMORY
 from epcheck.models.accuracy import closeness
 from epcheck.models.execution.model_outcome import DONE
 from epcheck.models.execution.runner import Runner, RunResult
+from epcheck.models.graph import feed
 from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.subgraph import SubgraphError
 from epcheck.models.wrong_nodes.confirmation import confirm, is_wrong_inside
@@ -30,6 +32,9 @@ from epcheck.models.wrong_nodes.search import LimitsReached, Search, SessionFail
 
 FAILURES = {"create": Kind.REFUSED, "run": Kind.REFUSED, "crash": Kind.CRASH, "timeout": Kind.TIMEOUT}
 """Stage at which a session fails -> what is wrong with the node at fault."""
+
+FEW_BYTES = 1 << 26
+"""Of the values of nodes up to which a session that speaks of memory did not lack it."""
 
 RANDOM = "draws random numbers, so that no two runs need to agree"
 
@@ -189,11 +194,30 @@ def _session_fails(search: Search, nodes: Sequence[int], outcome: RunResult) -> 
     return search.culprit(
         FAILURES.get(outcome.stage, Kind.CRASH),
         nodes,
-        f"{search.named(nodes)} {does}: {outcome.message}",
+        f"{search.named(nodes)} {does}: {outcome.message}{_explain_memory(search, nodes, outcome)}",
         difference=outcome.stage,
         levels={search.options.level: outcome.stage},
         received=search.part(nodes, search.candidate_values)[1],
     )
+
+
+def _explain_memory(search: Search, nodes: Sequence[int], outcome: RunResult) -> str:
+    """Whether memory was short, where the provider says so of an allocation that it refuses: DirectML answers 8007000E,
+    whose text is `Out of memory`, to a size that its provider computed wrongly. Empty where that is not known."""
+    if OUT_OF_MEMORY.search(outcome.message) is None:
+        return ""
+    made = [name for node in nodes for name in search.wiring.list_outputs(node)]
+    received = [name for node in nodes for name in search.wiring.list_received_values(node) if name not in made]
+    try:
+        known = {**search.candidate_values, **search.expect(made)}
+    except (LimitsReached, SessionFailed):
+        return ""
+    if not known.keys() >= {*made, *received}:
+        return ""
+    size = sum(tensor.nbytes for name in (*made, *received) for tensor in feed.tensors(known[name]))
+    if size > FEW_BYTES:
+        return f" Its values have {size:,} bytes"
+    return f" (no lack of memory: its values have {size:,} bytes; the provider asks for a size that it gets wrong)"
 
 
 def _unsteady(search: Search, bounds: list[int]) -> Culprit:

@@ -24,11 +24,12 @@ class Refusing(Cpu):
 
     refuses: Callable[[onnx.NodeProto, onnx.ModelProto], bool] = lambda _node, _model: False
     stage: str = "create"
+    message: str = "allowzero is not implemented"
 
     def __call__(self, proto: onnx.ModelProto, feeds: Any, *, level: str = "all") -> Outcome:
         if any(self.refuses(node, proto) for node in proto.graph.node):
             self.asked.append((tuple(o.name for o in proto.graph.output), level))
-            return Outcome(self.stage, "allowzero is not implemented", during="session creation")
+            return Outcome(self.stage, self.message, during="session creation")
         return super().__call__(proto, feeds, level=level)
 
 
@@ -58,6 +59,19 @@ def test_24_nodes_that_are_refused_alike_are_one_finding_with_all_names(stage: s
     assert culprit.words.startswith(f"{culprit.named}. The first: node 1 `reshape0` (Reshape) ")
     assert found.remainder == "with the baseline's values in place of theirs the rest of the model is right"
     assert len(candidate.asked) < 20  # halving, then two for each set of shapes
+
+
+def test_an_error_that_speaks_of_memory_says_whether_memory_was_short() -> None:
+    candidate = Refusing(refuses=lambda node, _model: node.name == "reshape1", stage="run",
+                         message="Exception(2) tid(ec) 8007000E Out of memory.")  # fmt: skip
+    (culprit,) = all_wrong_nodes(reshapes(3), INPUTS, candidate, Cpu()).culprits
+    assert culprit.words == (
+        "node 3 `reshape1` (Reshape) ends its run with an error: Exception(2) tid(ec) 8007000E Out of memory. (no lack "
+        "of memory: its values have 128 bytes; the provider asks for a size that it gets wrong)"
+    )
+    candidate.message = "80070057 Invalid parameter."
+    (other,) = all_wrong_nodes(reshapes(3), INPUTS, candidate, Cpu()).culprits
+    assert other.words.endswith("ends its run with an error: 80070057 Invalid parameter.")
 
 
 def test_only_those_of_the_shape_that_is_refused_are_named() -> None:
