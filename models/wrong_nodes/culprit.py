@@ -10,6 +10,7 @@ from enum import StrEnum
 import onnx
 
 from epcheck.models.graph.feed import Feed
+from epcheck.models.graph.inlining import WORDS
 from epcheck.models.placement.change import Advice
 
 
@@ -55,17 +56,20 @@ ENDS = {
 
 @dataclass(frozen=True)
 class GraphNode:
-    """A node of the main graph. index: its place there, from 0. outputs: names of the values that it makes."""
+    """A node of the main graph. index: its place there, from 0, with the model's functions in place of their calls.
+    outputs: names of the values that it makes. words: the node in a sentence, as the model calls it: with the function
+    that it is in; empty for a model without functions."""
 
     index: int
     name: str
     op_type: str
     domain: str
     outputs: tuple[str, ...]
+    words: str = ""
 
     def __str__(self) -> str:
         """``node 17 `Conv_17` (Conv)``, or what it makes where it has no name."""
-        return f"node {self.index} {self.called} ({self.op_type})"
+        return self.words or f"node {self.index} {self.called} ({self.op_type})"
 
     @property
     def called(self) -> str:
@@ -76,7 +80,8 @@ class GraphNode:
 def graph_node(model: onnx.ModelProto, index: int) -> GraphNode:
     """The node of the model's main graph at that index."""
     node = model.graph.node[index]
-    return GraphNode(index, node.name, node.op_type, node.domain, tuple(filter(None, node.output)))
+    words = next((entry.value for entry in node.metadata_props if entry.key == WORDS), "")
+    return GraphNode(index, node.name, node.op_type, node.domain, tuple(filter(None, node.output)), words)
 
 
 @dataclass(frozen=True)
