@@ -18,6 +18,14 @@ def doubles_relu(model: bytes, feeds: dict[str, Any]) -> Any:
     return dict(Wrong(wrong={name: lambda _node, value: value * 2 for name in names})(proto, feeds).outputs)
 
 
+def enlarges_gelu(model: bytes, feeds: dict[str, Any]) -> Any:
+    """Every Gelu is 5 % too large."""
+    proto = onnx.load_model_from_string(model)
+    names = [node.name for node in proto.graph.node if node.op_type == "Gelu"]
+    return dict(Wrong(wrong={name: lambda _node, value: value * value.dtype.type(1.05) for name in names})(
+        proto, feeds).outputs)  # fmt: skip
+
+
 def hangs_at_relu(model: bytes, feeds: dict[str, Any]) -> Any:
     """A model with a Relu does not end."""
     proto = onnx.load_model_from_string(model)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
-from small_models import layers
+from onnx import helper
+from small_models import floats, layers
+from small_models import model as small_model
 
 from epcheck.api import ValidateOptions, validate
 from epcheck.conformance.targets.target import Target
@@ -39,6 +43,34 @@ def test_all_wrong_nodes_are_named_with_their_effects(model: Path, tmp_path: Pat
     assert [node["name"] for node in document["culprit"]["nodes"]] == ["n2", "n6", "n10", "n14", "n18"]
     assert (document["culprit"]["effect"]["output"], document["culprit"]["count"]) == ("out4", 5)
     assert document["culprit"]["effect"]["error"] > 0.1
+
+
+def transformer(count: int) -> onnx.ModelProto:
+    """x -> (MatMul, Gelu, plus the layer's input, LayerNormalization) `count` times."""
+    random, nodes, value = np.random.default_rng(0), [], "x"
+    weights = {"scale": np.ones(64, np.float32)}
+    for at in range(count):
+        weights[f"w{at}"] = (random.standard_normal((64, 64)) / 8).astype(np.float32)
+        nodes += [helper.make_node("MatMul", [value, f"w{at}"], [f"m{at}"], name=f"mm{at}"),
+                  helper.make_node("Gelu", [f"m{at}"], [f"g{at}"], name=f"gelu{at}"),
+                  helper.make_node("Add", [f"g{at}", value], [f"r{at}"], name=f"add{at}"),
+                  helper.make_node("LayerNormalization", [f"r{at}", "scale"], [f"l{at}"], name=f"ln{at}")]  # fmt: skip
+        value = f"l{at}"
+    return small_model(nodes, [floats("x", 4, 16, 64)], [value], weights)
+
+
+def test_24_faulty_nodes_are_one_finding_within_a_minute(tmp_path: Path) -> None:
+    path = tmp_path / "transformer.onnx"
+    onnx.save(transformer(24), path)
+    wrong = Target("wrong", (sys.executable,), ("python:wrong_backends:enlarges_gelu", "--path", str(HERE)))
+    began = time.monotonic()
+    found = validate(ValidateOptions((path,), (wrong,), "cpu", seeds=(0,), budget=60)).validation
+    assert time.monotonic() - began < 60
+    assert (found.status, found.left_out, found.other_culprits) == (WRONG, (), ())
+    assert found.culprit is not None
+    assert [node.name for node in found.culprit.nodes] == [f"gelu{at}" for at in range(24)]
+    assert found.headline.endswith(": 24 nodes alike: Gelu (`gelu0`, `gelu1`, `gelu2` and 21 more)")
+    assert sum(found.culprit.sessions) <= 8  # none for each node
 
 
 def test_speed_is_told_as_ratios(model: Path, tmp_path: Path) -> None:
