@@ -12,7 +12,7 @@ from typing import Annotated
 
 from epcheck.api.interruption import CLOSING_S, interruptible
 from epcheck.api.models import ci_files
-from epcheck.api.models.examining.examination import BudgetSpent, examine
+from epcheck.api.models.examining.examination import BudgetSpent, ExaminationError, examine
 from epcheck.api.models.option_types import (
     Agreement,
     Atol,
@@ -266,7 +266,7 @@ class _Checking:
                 return
             self._checked[key] = self._validate(key, replace(request, budget_s=remaining, known=earlier))
             if not self._checked[key].is_finished:
-                self._stopped = self._say_spent()
+                self._stopped = self._stopped or self._say_stopped(self._checked[key])
             elif len(self._checked) < len(self._requests):
                 self._write_state()
 
@@ -294,6 +294,9 @@ class _Checking:
             self._stopped = self._say_spent()
             return self._leave_out(key)
         except EpcheckError as error:
+            known = self._known.get(key)
+            if isinstance(error, ExaminationError) and known is not None and known is not request.known and known.steps:
+                return self._judge(key, replace(known, stopped=str(error)))
             if self._options.is_single:
                 raise
             return CheckedModel(key[0], request.model, key[1], None, str(error))
@@ -322,6 +325,9 @@ class _Checking:
     def _remaining_s(self) -> float | None:
         budget = self._limits.budget
         return None if budget is None else budget - (time.monotonic() - self._began)
+
+    def _say_stopped(self, checked: CheckedModel) -> str:
+        return checked.validation.stopped if checked.validation else self._say_spent()
 
     def _say_spent(self) -> str:
         return f"the budget of {self._limits.budget:g} s is spent"

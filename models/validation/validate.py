@@ -84,8 +84,8 @@ def validate_model(
 ) -> Validation:
     """Inspect a model, run it on two targets, place its nodes, judge its outputs, and find the node at fault.
 
-    report: called with the name of each step as it begins. keep: called after each step with what is known, in which
-    `left_out` has the steps that are still to do.
+    report: called with the name of each step as it begins. keep: called after each step with what is known, but for
+    the values that nodes at fault received; `left_out` has the steps that are still to do.
 
     Raises ModelFileError, FeedError and DimsError for files and options that cannot be used, and TargetDown for a
     target that cannot be started.
@@ -98,7 +98,8 @@ def validate_model(
         subject = runnable(path, proto)
         tried = tuple(trials(subject.graph, request.feeding))
     with ExitStack() as resources:
-        return _Validator(request, subject, tried, phases, resources).run(inspection, keep)
+        validator = _Validator(request, subject, tried, phases, resources)
+        return validator.run(inspection, lambda known: keep(known.plain))
 
 
 class _Validator:

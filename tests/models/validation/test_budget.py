@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import onnx
@@ -19,6 +21,7 @@ import pytest
 from small_models import layers
 
 from epcheck import api
+from epcheck.api.models.examining.examination import ExaminationError
 from epcheck.api.models.validate import ValidationInterrupted
 from epcheck.api.models.validation_state import StateError
 from epcheck.api.progress import Silent
@@ -27,7 +30,7 @@ from epcheck.conformance.targets.target import Target, TargetError
 from epcheck.models.execution.model_outcome import RUN
 from epcheck.models.gate.limits import GateLimits, find_missing_steps
 from epcheck.models.validation.phases import ADVICE, JUDGING, NODES, SEARCH, SPEED
-from epcheck.models.validation.validation import RIGHT, UNJUDGED, WRONG
+from epcheck.models.validation.validation import RIGHT, UNJUDGED, WRONG, Validation
 
 HERE = Path(__file__).parents[1]
 
@@ -215,6 +218,34 @@ def test_a_finished_step_of_an_unfinished_model_is_not_repeated(model: Path, tmp
     assert (done.left_out, done.nodes_judged) == (
         (), "all 20 nodes were judged alone, on the oracle's values: none beyond the bound",
     )  # fmt: skip
+
+
+def test_what_is_known_survives_the_end_of_the_process_that_examines(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where it takes too much memory in its oracle."""
+    whole = api.validate(api.ValidateOptions((model,), ("cpu",), "cpu", seeds=(0,))).validation
+    kept = replace(whole, left_out=("computing the truth", JUDGING, NODES), verdicts=())
+    module = importlib.import_module("epcheck.api.models.validate")
+
+    def ends(known: Validation) -> Callable[..., Validation]:
+        def end(*arguments: Any) -> Validation:
+            arguments[6](known)
+            raise ExaminationError("model.onnx: cannot be examined: it takes more than 4,096 MiB of memory")
+
+        return end
+
+    options = api.ValidateOptions((model,), ("cpu",), "cpu", seeds=(0,), json=tmp_path / "found.json")
+    monkeypatch.setattr(module, "examine", ends(kept))
+    gate = api.validate(options)
+    assert (gate.result, gate.validation.status) == ("cannot tell", UNJUDGED)
+    assert json.loads((tmp_path / "found.json").read_text("utf-8"))["headline"].startswith(
+        "model.onnx: cannot decide whether it is right on CPUExecutionProvider: model.onnx: cannot be examined: it "
+        "takes more than 4,096 MiB of memory; left out: computing the truth, judging, judging the nodes; "
+    )
+    monkeypatch.setattr(module, "examine", ends(replace(kept, steps=())))
+    with pytest.raises(ExaminationError):  # nothing has run
+        api.validate(options)
 
 
 def test_what_is_left_out_decides_only_where_a_limit_asks_for_it(model: Path) -> None:
