@@ -253,7 +253,7 @@ class _Validator:
                 with self._phases.time_phase(ADVICE):
                     placed = adviser.on_placement(placed, self._trials, outcomes)
             found = replace(found, placement=placed)
-        if not any(culprit.kind == Kind.REFUSED for culprit in found.culprits):
+        if SEARCH not in self._phases.planned and all(culprit.kind != Kind.REFUSED for culprit in found.culprits):
             self._phases.drop(NODE_ADVICE)
         elif NODE_ADVICE in self._phases.planned and not self._phases.is_spent:
             with self._phases.time_phase(NODE_ADVICE):
@@ -320,7 +320,7 @@ class _Validator:
     ) -> Validation:
         """The validation of a model that is not right, with the node at fault and how to show the failure again."""
         if found.is_settled:
-            self._phases.drop(SEARCH, NODE_ADVICE)
+            self._phases.drop(*(() if JUDGING in self._phases.planned else (SEARCH, NODE_ADVICE)))
             return self._noted(found)
         at = _first_failing(found, self._trials, outcomes)
         arguments = reduce_arguments(self._request.evaluators, self._request.level, self._request.deadline_s)

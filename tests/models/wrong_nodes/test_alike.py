@@ -102,6 +102,22 @@ def test_a_wrong_fusion_is_one_finding_wherever_it_occurs() -> None:
     )
 
 
+def test_nodes_that_are_wrong_together_at_every_level_are_named_beside_a_wrong_node() -> None:
+    class Pair(Fusing):
+        def __call__(self, proto: onnx.ModelProto, feeds: Any, *, level: str = "all") -> Outcome:  # noqa: ARG002
+            for each in proto.graph.node:
+                if each.name == "n25":  # an Add, that is a Sub here
+                    each.op_type = "Sub"
+            return super().__call__(proto, feeds, level="all")
+
+    found = all_wrong_nodes(layers(8), layer_feeds(), Pair(sums=("sum2",)), Cpu())
+    assert [(culprit.kind, [each.name for each in culprit.nodes]) for culprit in found.culprits] == [
+        (Kind.UNEXPLAINED, ["n9", "n10"]), (Kind.NODE, ["n25"]),
+    ]  # fmt: skip
+    assert name_culprits(found.culprits) == "node 9 `n9` (Add), node 10 `n10` (Relu) together, node 25 `n25` (Add)"
+    assert found.remainder == "with the baseline's values in place of theirs the rest of the model is right"
+
+
 def test_other_attributes_are_another_finding() -> None:
     nodes = [helper.make_node("LeakyRelu", [f"v{at}"], [f"v{at + 1}"], name=f"n{at}", alpha=0.1 if at % 2 else 0.2)
              for at in range(6)]  # fmt: skip
