@@ -171,9 +171,9 @@ class Culprit:
 
     @property
     def parts(self) -> tuple[tuple[GraphNode, ...], ...]:
-        """The nodes of each occurrence of the pattern."""
-        size = len(self.nodes) // self.count
-        return tuple(self.nodes[at : at + size] for at in range(0, len(self.nodes), size or 1))
+        """The nodes of each occurrence of the pattern. A count that does not fit the nodes is a stranger's."""
+        size = max(len(self.nodes) // max(self.count, 1), 1)
+        return tuple(self.nodes[at : at + size] for at in range(0, len(self.nodes), size))
 
     @property
     def innermost(self) -> tuple[GraphNode, ...]:
@@ -191,7 +191,7 @@ class Culprit:
     def named(self) -> str:
         """The nodes in a part of a sentence: those that are wrong together with that word, and those that are wrong
         alike by their number and the first names."""
-        if self.count == 1:
+        if self.count <= 1 or not self.nodes:
             return f"{', '.join(self.places)}{' together' if len(self.nodes) > 1 and not self.inside else ''}"
         operators = " and ".join(node.op_type for node in self.parts[0])
         together = " together" if len(self.parts[0]) > 1 else ""

@@ -143,3 +143,11 @@ def test_a_headline_counts_the_nodes_that_it_does_not_name() -> None:
         "node 9 `n9` (Conv) and 2 more"
     )
     assert name_culprits([others[0]]) == "node 9 `n9` (Conv)"
+
+
+@pytest.mark.parametrize("count", [-1, 0, 3, 1 << 60])
+def test_a_count_that_does_not_fit_the_nodes_is_no_fault_of_ours(count: int) -> None:
+    two = Culprit(Kind.NODE, (node(0, "Gelu"), node(1, "Gelu")), "it is wrong", count=count)
+    assert sum(map(len, two.parts)) == 2
+    assert "`n0`" in two.named
+    assert Culprit(Kind.NODE, (), "it is wrong", count=count).named == ""
