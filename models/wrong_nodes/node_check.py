@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeGuard
 
 import ml_dtypes
 import numpy as np
@@ -121,8 +122,9 @@ def check_node(
     if by_noise is not None and by_noise.kind != "value":
         return by_noise
     truth = _find_decisive_truth(wiring, node, values, got)
-    if by_noise is not None and not _is_bound_published(truth):
-        return by_noise
+    if by_noise is not None:
+        is_allowed = _is_bound_published(truth) and not _check_by_oracle(truth, wiring, node, names, got).wrong
+        return replace(by_noise, kind="right", words="") if is_allowed else by_noise
     if truth is not None:
         outputs = _true_outputs(truth, wiring, node, names)
         check = replace(_check_by_oracle(truth, wiring, node, names, got), truth=outputs)
@@ -153,7 +155,7 @@ def permits_anything(truth: Truth) -> bool:
     )
 
 
-def _is_bound_published(truth: Truth | None) -> bool:
+def _is_bound_published(truth: Truth | None) -> TypeGuard[Outputs]:
     """Whether published tables alone say what every output of the operator may be off: it is no sum."""
     bounds = [output.bound for output in truth.outputs] if isinstance(truth, Outputs) else []
     return bool(bounds) and all(
