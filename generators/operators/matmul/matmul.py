@@ -279,9 +279,9 @@ def values_of(kind: str, shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.r
             pairs = uniform.reshape(shape) * 8
             axis, half = (-2, shape[-2] // 2) if second else (-1, shape[-1] // 2)
             front = np.take(pairs, np.arange(half), axis)
-            paired = np.concatenate([front, front if second else -front], axis)
-            paired[(0, slice(None)) if second else (..., 0)] = 64.0 if dtype == np.float16 else 8.0
-            return paired.astype(dtype)
+            terms = np.concatenate([front, front if second else -front], axis)
+            terms[(0, slice(None)) if second else (..., 0)] = 64.0 if dtype == np.float16 else 8.0
+            return terms.astype(dtype)
         case "infinities":
             flat = np.where(rng.random(count) < 0.1, rng.choice(np.array([np.inf, -np.inf]), count), uniform)
         case "one_infinity":  # and never an infinity minus another
