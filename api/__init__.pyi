@@ -41,6 +41,9 @@ from .machine.status import status as status
 from .models.doctor import Diagnosis as Diagnosis
 from .models.doctor import DoctorOptions as DoctorOptions
 from .models.doctor import doctor as doctor
+from .models.fix import Fixed as Fixed
+from .models.fix import FixOptions as FixOptions
+from .models.fix import fix as fix
 from .models.harvest import Harvest as Harvest
 from .models.harvest import HarvestError as HarvestError
 from .models.harvest import HarvestOptions as HarvestOptions

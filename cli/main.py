@@ -49,6 +49,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     },
     "Models": {
         "doctor": "models.doctor",
+        "fix": "models.fix",
         "reduce": "models.reduce",
         "harvest": "models.harvest",
         "zoo": "models.zoo",

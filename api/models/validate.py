@@ -258,7 +258,7 @@ class _Checking:
         for key, request in self._requests.items():
             earlier = self._known.get(key)
             if earlier is not None and not earlier.left_out:
-                self._checked[key] = self._judge(key, _restore_own_facts(earlier, request))
+                self._checked[key] = self._judge(key, restore_own_facts(earlier, request))
                 continue
             remaining = self._remaining_s()
             if remaining is not None and remaining <= 0:
@@ -305,7 +305,7 @@ class _Checking:
 
     def _keep(self, key: tuple[str, str], known: Validation) -> None:
         """Keep what is known of the model that is being validated."""
-        self._known[key] = _restore_own_facts(known, self._requests[key])
+        self._known[key] = restore_own_facts(known, self._requests[key])
 
     def _judge(self, key: tuple[str, str], found: Validation) -> CheckedModel:
         missing = find_missing_steps(found, self._limits)
@@ -391,10 +391,10 @@ def examine_model(
         return validate_model(request, say, keep)
     targets, budget = request.evaluators.targets, math.inf if request.budget_s is None else request.budget_s
     validation = examine(validate_model, request, request.model, say, request.deadline_s, targets, keep, budget)
-    return _restore_own_facts(validation, request)
+    return restore_own_facts(validation, request)
 
 
-def _restore_own_facts(validation: Validation, request: ValidationRequest) -> Validation:
+def restore_own_facts(validation: Validation, request: ValidationRequest) -> Validation:
     """The validation with what is our own to say: a process that a model has taken over names no file, target or
     argument of a command."""
     path, evaluators = request.model.absolute(), request.evaluators

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from epcheck.conformance.records import atomic_file
@@ -27,3 +27,33 @@ def write_files(files: Mapping[Path, bytes]) -> None:
                 atomic_file.write_bytes(path, content)
         except OSError as error:
             raise ModelFileError(f"'{path}' cannot be written: {error.strerror or error}") from None
+
+
+CHUNK = 1 << 24
+"""Bytes that are copied at a time."""
+
+
+def write_parts(path: Path, folder: Path, parts: Sequence[tuple[str, int, int, int]]) -> None:
+    """Write a file of external data. parts: (file in the folder, offset, bytes, offset in the new file), of regular
+    files in that folder alone, whatever the names say. Raises ModelFileError."""
+    sources = {name: (folder / name).resolve() for name, *_ in parts}
+    for name, source in sources.items():
+        if not source.is_relative_to(folder.resolve()) or not source.is_file():
+            raise ModelFileError(f"external data at '{name}' is in no regular file of the model's folder")
+        if path.resolve() == source:
+            raise ModelFileError(f"'{path}' has the external data of the model itself; name another output")
+    try:
+        with atomic_file.replacing(path) as target:
+            for name, offset, length, place in parts:
+                with sources[name].open("rb") as file:
+                    file.seek(offset)
+                    target.seek(place)
+                    while length > 0 and (content := file.read(min(CHUNK, length))):
+                        target.write(content)
+                        length -= len(content)
+                if length:
+                    raise ModelFileError(f"external data at '{name}' ends before it should")
+    except (OSError, ValueError) as error:
+        if isinstance(error, ModelFileError):
+            raise
+        raise ModelFileError(f"'{path}' cannot be written: {getattr(error, 'strerror', None) or error}") from None

@@ -43,6 +43,9 @@ ORACLE_OPERATIONS = 100_000_000
 WRAPPING = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : (Exception during initialization: ?)?")
 """What ONNX Runtime puts before a message."""
 
+FIXED_SIZES = "fix the sizes of the inputs"
+"""What the words of that change begin with; the sizes follow."""
+
 MESSAGE = 200
 """Characters of a runtime's message that advice repeats."""
 
@@ -185,7 +188,7 @@ class _Adviser:
                 sizes = _listed(subject)
                 left = "no node is" if not still else "1 node is" if still == 1 else f"{still} nodes are"
                 result = f"{how}, {left} left elsewhere, the outputs are {_same(error)}"
-                found[key] = Advice(f"fix the sizes of the inputs ({sizes})", result, found[key].alone, error,
+                found[key] = Advice(f"{FIXED_SIZES} ({sizes})", result, found[key].alone, error,
                                     found[key].sessions + 1)  # fmt: skip
             else:
                 tried = f"with fixed sizes it is, but the outputs differ by {error:.1e} of their range"

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import onnx
 
 from epcheck.models.graph.feed import Feed
+
+_NAMES = re.compile("'[^']*'")
+"""What the words of a change quote: names of the values of one node."""
+
+
+def kind_of(words: str) -> str:
+    """The words of a change without the names of values: equal for nodes that are alike."""
+    return _NAMES.sub("''", words)
+
+
+def opset_of(model: onnx.ModelProto, domain: str = "") -> int:
+    """The version of a domain that a model imports; 0 for none."""
+    wanted = "" if domain == "ai.onnx" else domain
+    return next((e.version for e in model.opset_import if e.domain.replace("ai.onnx", "", 1) == wanted), 0)
 
 
 @dataclass(frozen=True)
@@ -29,8 +44,7 @@ class LoneNode:
     @property
     def opset(self) -> int:
         """Of the node's domain."""
-        domain = "" if self.node.domain == "ai.onnx" else self.node.domain
-        return next((e.version for e in self.model.opset_import if e.domain.replace("ai.onnx", "", 1) == domain), 0)
+        return opset_of(self.model, self.node.domain)
 
     def copy(self) -> onnx.ModelProto:
         """A model that may be changed."""

@@ -31,6 +31,7 @@ RENAMED: Mapping[tuple[str, str], tuple[int, Mapping[bytes, bytes]]] = {
 """(operator, attribute) -> the opset that renamed its values, and value -> what it was called before."""
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
+FIXED_INPUTS = "give its inputs fixed sizes"
 DOMAIN = "epcheck.definition"
 MOST_VERSIONS = 3
 NOT_CONVERTED = (
@@ -67,7 +68,7 @@ def _single(alone: LoneNode, claims: Claims | None) -> Iterator[Change]:
     yield from rewrites(alone)
     yield from _versions(alone, claims)
     yield from _casts(alone, claims)
-    yield from _substitute_definition(alone)
+    yield from substitute_definition(alone)
     if (change := fix_sizes(alone)) is not None:
         yield change
 
@@ -81,7 +82,7 @@ def fix_sizes(alone: LoneNode) -> Change | None:
     """The sizes of the values that it received in place of dynamic ones; None where every size is fixed."""
     shapes = {name: value.shape for name, value in alone.feeds.items() if isinstance(value, np.ndarray)}
     changed = with_shapes(alone.model, shapes)
-    return None if changed is alone.model else Change("give its inputs fixed sizes", changed)
+    return None if changed is alone.model else Change(FIXED_INPUTS, changed)
 
 
 def _versions(alone: LoneNode, claims: Claims | None) -> Iterator[Change]:
@@ -94,7 +95,7 @@ def _versions(alone: LoneNode, claims: Claims | None) -> Iterator[Change]:
     wanted.sort(key=lambda version: (version > now, abs(version - now)))
     for version in wanted[:MOST_VERSIONS]:
         opset = prediction.last_opset(node.op_type, "", version) or max(version, alone.opset)
-        if (changed := _in_opset(alone, opset)) is not None:
+        if (changed := rewrite_in_opset(alone, opset)) is not None:
             renamed = "".join(
                 f" and its {name} is '{names[value].decode()}'"
                 for (op_type, name), (first, names) in RENAMED.items()
@@ -104,7 +105,7 @@ def _versions(alone: LoneNode, claims: Claims | None) -> Iterator[Change]:
             yield Change(words, changed)
 
 
-def _in_opset(alone: LoneNode, opset: int) -> onnx.ModelProto | None:
+def rewrite_in_opset(alone: LoneNode, opset: int) -> onnx.ModelProto | None:
     """The lone node in another opset: converted by onnx, else unchanged where its older definition takes it so."""
     if opset < OLDEST_OPSET:
         return None
@@ -187,7 +188,7 @@ def _element(dtype: str) -> int:
     return TensorProto.BFLOAT16 if dtype == "bfloat16" else int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
 
-def _substitute_definition(alone: LoneNode) -> Iterator[Change]:
+def substitute_definition(alone: LoneNode) -> Iterator[Change]:
     """The operators that ONNX defines it by, in its place."""
     node = alone.node
     if node.domain not in ("", "ai.onnx"):

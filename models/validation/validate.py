@@ -102,17 +102,37 @@ def validate_model(
         return validator.run(inspection, lambda known: keep(known.plain))
 
 
+def validate_changed(
+    request: ValidationRequest,
+    models: tuple[RunnableModel, RunnableModel],
+    tried: Sequence[Trial],
+    report: Callable[[str], None] = lambda _phase: None,
+) -> Validation:
+    """Validate a changed model on the truth of the original one: the candidate runs the changed model, the baseline and
+    the oracle compute the original. models: the original, which is that of the request's file, and the changed one.
+    tried: feeds that both take. Raises as `validate_model`."""
+    original, changed = models
+    phases, path = Phases(report, None), request.model.absolute()
+    with phases.time_phase("inspecting the changed model"):
+        inspection = inspect.inspect(path, changed.graph)
+    with ExitStack() as resources:
+        validator = _Validator(request, changed, tried, phases, resources, original)
+        return validator.run(inspection, lambda _known: None)
+
+
 class _Validator:
-    """One validation. resources: end the workers of both targets."""
+    """One validation. resources: end the workers of both targets. original: the model that baseline and oracle compute,
+    where `model` was made from another; by default `model` itself."""
 
     def __init__(
         self, request: ValidationRequest, model: RunnableModel, tried: Sequence[Trial], phases: Phases,
-        resources: ExitStack,
+        resources: ExitStack, original: RunnableModel | None = None,
     ) -> None:  # fmt: skip
         self._request, self._model, self._trials = request, model, list(tried)
         self._phases, self._resources = phases, resources
         self._steps: list[Step] = []
-        self._judge = OutputJudge(model, self._trials, request.override)
+        self._original = original or model
+        self._judge = OutputJudge(self._original, self._trials, request.override)
 
     def run(self, inspection: Inspection, keep: Callable[[Validation], None]) -> Validation:
         """The result. inspection: of the file. keep: takes what is known after each step."""
@@ -174,7 +194,7 @@ class _Validator:
         """The validation with what the candidate did. keep: called after each trial."""
         candidate, level, inspection = sessions.target, self._request.level, found.inspection
         with self._phases.time_phase(f"running on {candidate.name}"):
-            outcomes = self._run(sessions, self._trials, level, keep)  # which may add trials
+            outcomes = self._run(sessions, self._model, self._trials, level, keep)  # which may add trials
             inspection = _with_runtime_findings(inspection, sessions, self._model)
             inspection = inspection.with_findings(inspect.casts(self._model.cast))
             inspection = inspection.with_findings(inspect.undeclared_shapes(self._model.graph, _shapes(outcomes)))
@@ -192,7 +212,9 @@ class _Validator:
         """The validation with what the baseline did in the trials of the candidate."""
         _, level = self._request.evaluators.unlike(self._request.level)
         with self._phases.time_phase(f"running on {sessions.target.name}"):
-            expected = self._run(sessions, self._trials[: len(outcomes)], level)
+            expected = self._run(sessions, self._original, self._trials[: len(outcomes)], level)
+            if self._model is not self._original and not any(outcome.is_done for outcome in expected):
+                expected = self._run(sessions, self._model, self._trials[: len(outcomes)], level)  # better than none
         speeds = found.speeds
         if speeds is not None and (speed_of := self._speed(sessions, outcomes, level)) is not None:
             speeds = replace(speeds, baseline=speed_of)
@@ -264,8 +286,9 @@ class _Validator:
         return self._resources.enter_context(ModelSessions(target, self._request.deadline_s))
 
     def _run(
-        self, sessions: ModelSessions, tried: Sequence[Trial], level: Level, keep: Callable[[], None] = lambda: None
-    ) -> list[ModelOutcome]:
+        self, sessions: ModelSessions, model: RunnableModel, tried: Sequence[Trial], level: Level,
+        keep: Callable[[], None] = lambda: None,
+    ) -> list[ModelOutcome]:  # fmt: skip
         """The outcomes of the trials, up to the first whose session is refused or lost: the next would end alike. What
         is tried instead of a trial that fails follows it in `tried`. keep: called after each trial."""
         outcomes: list[ModelOutcome] = []
@@ -273,7 +296,7 @@ class _Validator:
             if outcomes and self._phases.is_spent:
                 self._phases.plan([f"{trial.name} on {sessions.target.name}" for trial in tried[at:]])
                 break
-            outcome = sessions.run(self._model.run, trial.inputs, level=level, folder=self._model.folder)
+            outcome = sessions.run(model.run, trial.inputs, level=level, folder=model.folder)
             outcomes.append(outcome)
             self._steps.append(_step(trial, sessions.target, outcome, self._judge.find_changed_outputs(outcome)))
             if outcome.stage == RUN and trial.instead is not None and tried is self._trials:
