@@ -93,7 +93,7 @@ def shortened(line: str) -> list[str]:
         (r"-k TopK", "-k Relu"),
         (r"^(fuzz .*)--op Resize --op Conv", r"\1"),  # Relu has no known fault
         (r"^(run .*)--root shards", r"\1--root other-shards"),  # of another number than the world has
-        (r"^(doctor model_int8.onnx .*)feeds.npz", r"\1int8.npz"),
+        (r"^((?:doctor|fix) model_int8.onnx .*)feeds.npz", r"\1int8.npz"),
         (r"^doctor model.onnx(?!.*float16)", "doctor half.onnx"),
     ):
         line = re.sub(pattern, text, line)
