@@ -202,8 +202,8 @@ class _Validator:
         _free_memory(sessions, inspection)
         speeds = Speeds(_name_timed_trial(self._trials, outcomes), fast, None) if fast else None
         return self._noted(replace(
-            found, inspection=inspection, facts={candidate.name: sessions.facts}, placement=self._placement(outcomes),
-            speeds=speeds, random=self._judge.random,
+            found, inspection=inspection, facts={candidate.name: sessions.facts}, speeds=speeds,
+            placement=_place(self._model, candidate.provider, outcomes, self._trials[0]), random=self._judge.random,
         )), outcomes  # fmt: skip
 
     def _run_baseline(
@@ -325,13 +325,6 @@ class _Validator:
         with self._phases.time_phase(REFERENCE):
             return compare_with_reference(self._judge.whole, self._trials[0], self._request.reference)
 
-    def _placement(self, outcomes: Sequence[ModelOutcome]) -> Placement | None:
-        provider = self._request.evaluators.candidate.provider
-        if provider is None:
-            return None
-        assignment = next((outcome.assignment for outcome in outcomes if outcome.assignment is not None), None)
-        return placement.place(self._model.graph, provider, assignment, self._trials[0].shapes)
-
     def _explain_failure(
         self,
         found: Validation,
@@ -418,6 +411,16 @@ def _with_runtime_findings(inspection: Inspection, sessions: ModelSessions, mode
     inspection = inspection.with_findings(inspect.against(inspection, inspect.limits(sessions)))
     inspection = inspection.with_findings(inspect.cost_of_dimensions(inspection, provider))
     return inspection.with_findings(inspect.unresolved_reshapes(model.graph, provider))
+
+
+def _place(
+    model: RunnableModel, provider: str | None, outcomes: Sequence[ModelOutcome], trial: Trial
+) -> Placement | None:
+    """The placement of a model; None for a callable. trial: the first."""
+    if provider is None:
+        return None
+    assignment = next((outcome.assignment for outcome in outcomes if outcome.assignment is not None), None)
+    return placement.place(model.graph, provider, assignment, trial.shapes)
 
 
 def _name_timed_trial(tried: Sequence[Trial], outcomes: Sequence[ModelOutcome]) -> str:
