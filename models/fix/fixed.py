@@ -90,17 +90,17 @@ class Fixed:
     def statement(self) -> str:
         """The result in one sentence."""
         name, where = self.path.name, self.after.provider or self.after.target
-        nodes = f"{describe_placement(self.before)} before, {describe_placement(self.after)} after"
+        nodes = f"before: {describe_placement(self.before)}; after: {describe_placement(self.after)}"
         count = len(self.kept)
         changed = f"{count} change{'' if count == 1 else 's'}"
         match self.status:
             case "nothing":
                 return f"{name}: nothing to fix on {where}: it is right, and no change was found that places a node"
             case "fixed":
-                return f"{name} is fixed on {where} with {changed}: {nodes}"
+                return f"{name} is fixed on {where} with {changed}; {nodes}"
             case "remains":
                 left = f", {len(self.left_out)} left out" if self.left_out else ""
-                return f"{name} is not wholly fixed on {where}: {changed} made{left}: {nodes}"
+                return f"{name} is not wholly fixed on {where}: {changed} made{left}; {nodes}"
         return f"{name}: cannot decide whether the fixed model is right: {self.after.statement}"
 
     @property
