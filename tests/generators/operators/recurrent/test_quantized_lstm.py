@@ -33,7 +33,9 @@ def test_a_step_has_the_weights_that_the_levels_stand_for() -> None:
     np.testing.assert_allclose(found.outputs[2].value, [[[cell]]], rtol=1e-6)
     np.testing.assert_allclose(found.outputs[1].value, [[[sigmoid(-1.0) * np.tanh(cell)]]], rtol=1e-6)
     assert isinstance(found.outputs[2].bound, Ulp)
-    assert 0.005 < float(np.max(found.outputs[2].bound.floor)) < 0.02
+    step_of_x = 2.0 / 255  # what the gates may be off, times the slopes of sigmoid at 1 and of tanh at 2
+    off = step_of_x * (0.5 * sigmoid(1.0) * sigmoid(-1.0) * np.tanh(2.0) + sigmoid(1.0) * (1 - np.tanh(2.0) ** 2))
+    assert off < float(np.max(found.outputs[2].bound.floor)) < 1.1 * off
 
 
 def test_weights_of_another_size_are_refused() -> None:
