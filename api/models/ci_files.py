@@ -54,19 +54,19 @@ def _annotation(checked: CheckedModel, base: Path) -> Annotation:
     file = path.relative_to(base).as_posix() if path.is_relative_to(base) else ""
     level = ERROR if checked.result == FAILS else WARNING
     title = f"{checked.name} on {checked.target}: {checked.status}"
-    return Annotation(level, title, _relative("\n".join(_sentences(checked)), base), file)
+    return Annotation(level, title, "\n".join(_sentences(checked, base)), file)
 
 
-def _sentences(checked: CheckedModel) -> Iterator[str]:
+def _sentences(checked: CheckedModel, base: Path) -> Iterator[str]:
     """What is wrong, where, what to do, and the command that shows it again, of the first fault; and how many more
-    there are. All fit: what is cut are sentences, and no command that leaves room for them."""
+    there are, with paths from `base`. All fit: what is cut are sentences, and no command that leaves room for them."""
     fault, *more = checked.faults or (None,)
-    command = f"reproduce: {fault.command if fault else checked.command}"
+    command = _relative(f"reproduce: {fault.command if fault else checked.command}", base)
     left = f"{len(more)} more: see the page" if more else ""
-    sentences = [checked.words]
+    sentences = [_relative(checked.words, base)]
     if fault is not None:
         rest = (part for part in fault.parts if part[1] != fault.command and part[1] not in checked.words)
-        sentences += (f"{title}: {text}" for title, text in rest)
+        sentences += (_relative(f"{title}: {text}", base) for title, text in rest)
     most = max(PART, (LONGEST - len(command) - len(left)) // len(sentences) - 1)
     yield from (text if len(text) <= most else f"{text[: most - 1]}…" for text in sentences)
     yield command
