@@ -80,11 +80,11 @@ def validate_export(
     """Compare every stage between a module and a target with the one before it, and validate the last model.
 
     module: a torch.nn.Module, a torch.export.ExportedProgram, an estimator or pipeline of scikit-learn, or a function
-    of arrays. args, kwargs: what it was exported with. exported: the path of an ONNX file,
-    an onnx.ModelProto, or what `torch.onnx.export` returned; or a sequence of these, each made from the one before: an
-    export, what an optimiser made of it, what a quantiser made of that. options: targets, baseline and
-    the like; its models, feeds, expect and reference are ours. folder: for the models, feeds and values that are
-    written; without one they are gone after the call, and commands that the validation names do not find them.
+    of arrays. args, kwargs: what it was exported with. exported: the path of an ONNX file, an onnx.ModelProto, or what
+    `torch.onnx.export` returned; or a sequence of these, each made from the one before: an export, what an optimiser
+    made of it, what a quantiser made of that. options: targets, baseline and the like; its models, feeds, expect and
+    reference are ours. folder: for the models, feeds and values that are written; without one they are gone after the
+    call, and commands that the validation names do not find them.
 
     Values of a torch module are compared by FX node, those of a traced export by module; outputs always, but those of a
     quantised model, of which only nodes are compared. The module computes in its own dtype. What a node may be off is

@@ -203,15 +203,11 @@ def _match_nodes(recorded: Mapping[str, tuple[str, Array]], model: onnx.ModelPro
 
 
 def _parse_nodes(text: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """(name, target, names of what it reads) of the FX nodes in a text."""
+    """(name, target, names of what it reads) of the FX nodes in a text. Weights that are lifted have `p_` in front."""
     for line in text.splitlines():
         match = re.match(r"\s*%(\w+) .*?\[target=([^\]]+)\]\((.*)", line)
         if match:
-            yield (
-                match[1],
-                match[2],
-                tuple(re.findall(r"%(?:[pbc]_)?(\w+)", match[3])),
-            )  # p_: a weight, where it is lifted
+            yield match[1], match[2], tuple(re.findall(r"%(?:[pbc]_)?(\w+)", match[3]))
 
 
 def _record_modules(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[tuple[str, Array, Any, Any]]:

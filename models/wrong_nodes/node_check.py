@@ -75,6 +75,7 @@ FAR = 16
 oracle than the baseline is."""
 
 _OF_TABLES = (CitationKind.PUBLISHED, CitationKind.FLUSH, CitationKind.STATED)
+"""Kinds of citations of a bound that no error analysis of a sum adds to."""
 
 NUMBERS = frozenset(schema.NUMPY_NAMES.values())
 
