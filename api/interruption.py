@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import signal
 import threading
 import time
@@ -15,6 +16,11 @@ SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP"
 
 CLOSING_S = 10.0
 """Seconds in which what was interrupted is closed, and a further Ctrl-C is not heard."""
+
+
+LATER_S, MOST_LATER = 0.002, 500
+"""Seconds after which a signal that found the main thread in `threading` is sent again, and how often at most: a thread
+that is there still waits for something."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +41,20 @@ def interruptible(closing_s: float = 0.0) -> Iterator[Heard]:
 
     closing_s: for so many seconds after the first signal further ones do nothing: what it interrupted can be closed in
     peace, and if that hangs it can still be interrupted.
-    """
-    deaf_until, heard = 0.0, Heard()
 
-    def interrupt(number: int, _frame: FrameType | None) -> None:
-        nonlocal deaf_until
+    Nothing is raised within a function of `threading` that does not wait: `Condition.__enter__`, which `Event.set`
+    calls, would leave its lock held for ever (Python issue 29988), and the next `set` would not return. The signal is
+    sent again.
+    """
+    deaf_until, sent_again, heard = 0.0, 0, Heard()
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        nonlocal deaf_until, sent_again
+        if _holds_lock(frame) and sent_again < MOST_LATER:
+            sent_again += 1
+            _thread.start_new_thread(_send_again, (number,))
+            return
+        sent_again = 0
         for block in _hearing:
             block.signals.append(number)
         now = time.monotonic()
@@ -59,3 +74,16 @@ def interruptible(closing_s: float = 0.0) -> Iterator[Heard]:
         _hearing.pop()
         for number, handler in handlers.items():
             signal.signal(number, handler)
+
+
+def _holds_lock(frame: FrameType | None) -> bool:
+    """Whether it may hold a lock of `threading` that an exception would not give back."""
+    return frame is not None and frame.f_code.co_filename == threading.__file__ and frame.f_code.co_name != "wait"
+
+
+def _send_again(number: int) -> None:
+    time.sleep(LATER_S)
+    if hasattr(signal, "pthread_kill"):  # wakes the main thread where it waits
+        signal.pthread_kill(threading.main_thread().ident or 0, number)
+    else:
+        _thread.interrupt_main(signal.Signals(number))

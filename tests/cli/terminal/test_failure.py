@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
+import random
 import signal
+import threading
+import time
 
 import pytest
 import typer
@@ -54,6 +58,33 @@ def test_a_terminal_that_is_gone_does_not_hide_the_interrupt(
         command()
     assert ended.value.exit_code == code
     assert capsys.readouterr().err.startswith(f"epcheck: {says}")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a process cannot be sent SIGTERM")
+def test_no_interruption_leaves_a_lock_held() -> None:
+    """A run hung in `Event.set` after a SIGTERM: one of three that interrupt nothing else left its lock held."""
+
+    def terminate(after_s: float) -> None:
+        time.sleep(after_s)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    rng = random.Random(0)
+    for _ in range(12):
+        event, interrupted = threading.Event(), False
+        sender = threading.Thread(target=terminate, args=(rng.uniform(1e-3, 4e-3),))
+        with interruption.interruptible(10):
+            sender.start()
+            try:
+                while True:
+                    event.set()
+                    event.clear()
+            except KeyboardInterrupt:
+                interrupted = True
+            sender.join()
+        setter = threading.Thread(target=event.set, daemon=True)
+        setter.start()
+        setter.join(5)
+        assert (interrupted, setter.is_alive()) == (True, False)
 
 
 def test_the_handlers_are_put_back() -> None:
