@@ -83,23 +83,34 @@ Event = FrameReceived | MalformedFrame | ProcessExited
 
 
 class _GatedPipe(io.RawIOBase):
-    """A pipe that is read only while its gate is open.
+    """A pipe of which no answer is read while its gate is closed.
 
     A thread that wakes for every answer takes the interpreter from the thread that judges them, again and again; so
-    answers gather in the pipe while there is other work, and arrive together.
+    answers gather in the pipe while there is other work, and arrive together. An answer that has begun is read to its
+    end: a pipe holds 64 KiB, and a worker that waits to write the rest of 16 MiB would look like one that hangs.
     """
 
     def __init__(self, pipe: io.RawIOBase) -> None:
         self.gate = threading.Event()
         self.gate.set()
         self._pipe = pipe
+        self._buffer = io.BufferedReader(self, BUFFER)
+        self._is_within = False
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int | None:
-        self.gate.wait()
+        if not self._is_within:
+            self.gate.wait()
         return self._pipe.readinto(buffer)
+
+    def read_frame(self) -> tuple[dict[str, Any], bytes] | None:
+        """As `protocol.read_frame`."""
+        self._is_within = False
+        self._buffer.peek(1)
+        self._is_within = True
+        return protocol.read_frame(self._buffer)
 
 
 class WorkerProcess:
@@ -250,10 +261,9 @@ class WorkerProcess:
 
     def _read(self) -> None:
         assert self.process.stdout is not None
-        pipe = io.BufferedReader(self._answers, BUFFER)
         try:
             with self.process.stdout:
-                while (frame := protocol.read_frame(pipe)) is not None:
+                while (frame := self._answers.read_frame()) is not None:
                     self._events.put(FrameReceived(self, *frame, time.monotonic()))
             self._ended[self._read].set()
             self.process.wait(PATIENCE_S)

@@ -63,3 +63,28 @@ def test_killing_twice_keeps_the_first_reason() -> None:
     process.kill("again")
     assert isinstance(events.get(timeout=5), ProcessExited)
     assert process.killed_because == "because"
+
+
+def test_an_answer_that_has_begun_is_read_to_its_end() -> None:
+    """In turns of 0.03 s 16 MiB in pieces of 64 KiB took longer than a worker may stand still."""
+    import numpy as np
+
+    from epcheck.conformance.workers.program import protocol
+
+    process, events = started("right")
+    process.listen(False)
+    x = np.zeros(1 << 22, np.float32)
+    process.send(protocol.encode({"op": "run", "id": "a", "outputs": []}, {"": np.empty(0, np.uint8), "x": x}))
+    process.flush()
+    turns = 0
+    while events.empty():
+        process.listen(True)
+        time.sleep(1e-3)
+        process.listen(False)
+        time.sleep(0.03)
+        turns += 1
+        assert turns < 20
+    received = events.get()
+    assert isinstance(received, FrameReceived)
+    assert len(received.body) == x.nbytes
+    process.kill("done")
