@@ -70,7 +70,7 @@ def probe(options: ProbeOptions, *, progress: Progress = SILENT) -> ProbedClaims
         target = resolve(options.target, load_config(options.config), step)
     out = options.out or Path(f"claims-{_plain(target.name)}.json")
     if not out.absolute().parent.is_dir():
-        raise TargetError(f"{out}: no such folder; create it first")
+        raise TargetError(f"{out.parent}: no such folder; create it first")
     packed = target.provider in PACKS_AGREE if options.packed is None else options.packed
     cases = list(probed.samples(suite.cases(options.operators), options.each))
     asked: list[Asked] = []

@@ -52,7 +52,7 @@ def run(options: RunOptions, *, progress: Progress = SILENT, workers: IdleWorker
     is full: what was recorded is kept, and can be resumed.
     """
     if options.trace and not options.trace.absolute().parent.is_dir():
-        raise StoreError(f"{options.trace}: no such folder; create it first")
+        raise StoreError(f"{options.trace.parent}: no such folder; create it first")
     folder = _folder_to_resume(options)
     interrupted = None if folder is None else reports.read_run(folder)
     if interrupted is not None:

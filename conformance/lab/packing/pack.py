@@ -62,6 +62,8 @@ def pack(
             raise LabError(f"the lab in {layout.folder} has no {name}; its runtimes are {', '.join(found.runtimes)}")
     if path.is_dir():
         raise LabError(f"{path} is a folder; name the file to write")
+    if not path.absolute().parent.is_dir():
+        raise LabError(f"{path.parent}: no such folder; create it first")
 
     def say(message: str, done: int | None = None, total: int | None = None) -> None:
         if progress:

@@ -1,6 +1,7 @@
 """The lab of this machine, packed, unpacked into another folder, and used there with a driver that it does not hold."""
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -128,6 +129,11 @@ def test_a_runtime_that_the_lab_has_not_is_named_with_those_that_it_has(machine:
     with pytest.raises(lab.LabError, match=match):
         lab.pack(tmp_path / "lab.pack", machine.folder, runtimes=["1.0.0"])
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_not_there_is_named_before_anything_is_packed(machine: Layout, tmp_path: Path) -> None:
+    with pytest.raises(lab.LabError, match=f"^{re.escape(str(tmp_path / 'none'))}: no such folder; create it first$"):
+        lab.pack(tmp_path / "none" / "lab.pack", machine.folder)
 
 
 def test_a_lab_that_is_not_complete_is_not_packed(tmp_path: Path) -> None:
