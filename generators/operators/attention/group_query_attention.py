@@ -6,8 +6,9 @@ have ONNX's Attention.
 Sources: ONNX Runtime's docs/ContribOperators.md and, for shapes and the lengths' meaning, its
 group_query_attention_helper.h; the Attention pages of ONNX. `head_sink` has a score for each head that only the
 denominator of softmax gets; `smooth_softmax` is a score of 0. Where sequences have different lengths, the rows of the
-caches beyond each, and the output rows of padding, have no truth. Not generated: local_window_size (kernels of
-different releases disagree whether the token itself counts), quantised caches. Bounds: `estimate`.
+caches beyond each, and the output rows of padding, have no truth. local_window_size counts the token itself, as kernels
+do since release 1.23 (ONNX Runtime's pull request 25927). Not generated: local_window_size, quantised caches. Bounds:
+`estimate`.
 """
 
 from __future__ import annotations
@@ -177,7 +178,7 @@ def group_node(sample: GroupSample, context: CaseContext) -> Node:
 
 
 def group_truth(node: Node) -> Truth:
-    """Every query's token attends the past, the tokens before it and itself."""
+    """Every query's token attends the past, the tokens before it and itself; of these the last local_window_size."""
     precision = Precision(node.array("query").dtype)
     split = _split_query(node)
     sequence, totals = split[0].value.shape[2], node.array("seqlens_k").reshape(-1).astype(np.int64) + 1
@@ -193,7 +194,9 @@ def group_truth(node: Node) -> Truth:
         split[2] = _append_tokens(node.array("past_value"), split[2], past)
     total = split[1].value.shape[2]
     here = (past[:, None] + np.arange(sequence))[:, None, :, None]
-    bias = np.where(np.arange(total) > here, -np.inf, 0.0)
+    window = node.integer("local_window_size", -1)
+    is_seen = (np.arange(total) <= here) & ((np.arange(total) > here - window) | (window < 0))
+    bias = np.where(is_seen, 0.0, -np.inf)
     if (added := node.value("attention_bias")) is not None:
         bias = bias + added.astype(np.float64)
     attended, bias = _add_sinks(node, split, bias)

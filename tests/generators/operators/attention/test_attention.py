@@ -158,6 +158,18 @@ def test_a_sink_takes_its_share_of_the_denominator_and_has_no_value() -> None:
     assert value("com.microsoft::GroupQueryAttention", deep)[0, 0, 0] == pytest.approx(np.e / (np.e + np.e**2))
 
 
+def test_a_window_of_two_tokens_has_the_token_itself_and_the_one_before() -> None:
+    tested = node("com.microsoft::GroupQueryAttention-1/float32/prompt_as_many_kv_heads[runtime]")
+    narrow = replace(tested, attributes={**tested.attributes, "local_window_size": 2})
+    key = "com.microsoft::GroupQueryAttention"
+    assert np.array_equal(value(key, narrow)[:, :2], value(key, tested)[:, :2])
+    last = {operand.name: Operand(operand.name, operand.value[:, -2:]) for operand in tested.inputs[:3] if operand}
+    lengths = (np.full(2, 1, np.int32), np.array(2, np.int32))
+    sizes = (Operand(name, size) for name, size in zip(("seqlens_k", "total_sequence_length"), lengths, strict=True))
+    alone = replace(tested, inputs=(*last.values(), None, None, *sizes))
+    assert np.allclose(value(key, narrow)[:, -1], value(key, alone)[:, -1], rtol=1e-12)
+
+
 def test_each_batch_has_its_own_length_and_what_is_beyond_is_open() -> None:
     wanted = "com.microsoft::GroupQueryAttention-1/float32/token_lengths_differ[initializer]"
     tested = node(wanted)
