@@ -42,13 +42,15 @@ EXTERNAL_FOLDER = "session.model_external_initializers_file_folder_path"
 
 class Wanted(NamedTuple):
     """How a model is run. outputs: the wanted ones, in any order. strict: no node may fall back to the CPU. seconds:
-    for which its runs are timed; None for no timing. once: leave the second run out."""
+    for which its runs are timed; None for no timing. once: leave the second run out. shared: input -> the output that
+    is written into its buffer."""
 
     outputs: Sequence[str]
     level: Level
     strict: bool
     seconds: float | None
     once: bool
+    shared: Mapping[str, str] = {}
 
 
 class ModelSessions:
@@ -125,21 +127,42 @@ class ModelSessions:
         strict: no node may fall back to the CPU. seconds: for which a new session's runs are timed as well. Raises
         ModelFileError, and TargetDown when no worker starts.
         """
+        source = self._find_source(model, folder)
+        wanted = Wanted(list(outputs or source.outputs), level, strict, seconds, once)
+        return self._ask(source, feeds, wanted)
+
+    def run_in_place(
+        self,
+        model: onnx.ModelProto | Path,
+        feeds: Mapping[str, Feed],
+        shared: Mapping[str, str],
+        level: Level = "all",
+        folder: Path | None = None,
+    ) -> ModelOutcome:
+        """Run the model once, all its outputs wanted, with inputs whose buffers outputs are written into, bound by
+        ONNX Runtime's IOBinding on the provider's device. shared: input -> output; without any it is a plain run.
+
+        Raises as `run`; a target without buffers ends the run with an error.
+        """
+        source = self._find_source(model, folder)
+        return self._ask(source, feeds, Wanted(list(source.outputs), level, False, None, True, shared))
+
+    def _find_source(self, model: onnx.ModelProto | Path, folder: Path | None) -> ModelSource:
         embedded = self.target.provider is None
         if isinstance(model, Path):
-            source = model_source.of_path(model, embedded)
-        else:
-            source = model_source.of_model(model, folder, embedded)
-        session = (source.key(), level, strict)
+            return model_source.of_path(model, embedded)
+        return model_source.of_model(model, folder, embedded)
+
+    def _ask(self, source: ModelSource, feeds: Mapping[str, Feed], wanted: Wanted) -> ModelOutcome:
+        """Send the request, with the model unless the worker has it, and wait for the answer."""
+        session = (source.key(), wanted.level, wanted.strict)
         self._client.memory_bytes = self.target.memory_bytes + MEMORY * source.size
         is_new = wait_until_ready(self._client)
-        kept, self._kept = not is_new and self._kept == session and seconds is None, None
-        wanted = Wanted(list(outputs or source.outputs), level, strict, seconds, once)
+        kept, self._kept = not is_new and self._kept == session and wanted.seconds is None, None
         frame = self._encode(source, feeds, wanted, kept)
-        asked = set(outputs or source.outputs)
-        outcome = self._outcome(request(self._client, source.key(), frame), asked)
+        outcome = self._outcome(request(self._client, source.key(), frame), set(wanted.outputs))
         self.created += not kept
-        if self.has_worker and outcome.stage != CREATE and seconds is None:
+        if self.has_worker and outcome.stage != CREATE and wanted.seconds is None:
             self._kept = session
         return outcome
 
@@ -182,6 +205,7 @@ class ModelSessions:
             "threads": self._threads,
             "seconds": wanted.seconds,
             "once": wanted.once,
+            "shared": dict(wanted.shared),
             "less_memory": source.size > model_source.LARGE_BYTES,
             "path": self.target.name_of(source.path) if source.path else None,
             "kept": kept,

@@ -18,7 +18,7 @@ Requests                                            Answers
 {"op": "model", "id", "providers", "config",        {"op": "at", "id", "stage"} as each step begins,
  "device", "level", "threads", "path", "kept",       then {"op": "done", ...} as for run
  "less_memory": bool, "once": bool,
- "outputs": [name],
+ "shared": {name: name}, "outputs": [name],
  "all_outputs": [name], "sequences", "texts",
  "absent", "tensors"}
 {"op": "registry", "id", "provider": str,           {"op": "done", "id", "stage", "error", "message",
@@ -57,6 +57,7 @@ where a worker was that ends. With `less_memory` true and without timing, a sess
 float16 weights. A sequence `s` travels as tensors `s[0]`, `s[1]`, ..., a map `m` as
 `m.keys` and `m.values`, text as UTF-8 bytes padded with zeros on a last axis; feeds that are sequences are named in
 `sequences` {name: length}, text is given in `texts` {name: [shape, [str]]}, optionals that are not there in `absent`.
+`shared` {input: output} names outputs that are written into the buffers of inputs, bound on the provider's device.
 """
 
 from __future__ import annotations

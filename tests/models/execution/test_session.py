@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import decoders
 import numpy as np
 import onnx
 import psutil
@@ -66,6 +67,29 @@ def test_a_model_gives_its_outputs_and_the_record_of_its_nodes(cpu: ModelSession
         ("CPUExecutionProvider", "Neg", "second"),
         ("CPUExecutionProvider", "Relu", "first"),
     ]
+
+
+def test_an_output_is_written_into_the_buffer_of_its_input(cpu: ModelSessions) -> None:
+    model = decoders.group_query_decoder()
+    tokens, mask = np.array([[3, 1, 4]]), np.ones((1, 3), np.int64)
+    names = [f"{layer}.{part}" for layer in (0, 1) for part in ("key", "value")]
+    shared = {f"past_key_values.{name}": f"present.{name}" for name in names}
+    buffers = {name: np.full((1, decoders.KEY_HEADS, 6, decoders.SIZE), 7, np.float32) for name in shared}
+    empty = {name: buffer[:, :, :0] for name, buffer in buffers.items()}
+    fed = {"input_ids": tokens, "attention_mask": mask}
+    alone, together = cpu.run_in_place(model, fed | empty, {}), cpu.run_in_place(model, fed | buffers, shared)
+    assert (alone.message, together.message) == ("", "")
+    for name in shared.values():
+        assert alone.outputs[name].shape[2] == 3
+        assert np.array_equal(together.outputs[name][:, :, :3], alone.outputs[name])
+        assert (together.outputs[name][:, :, 3:] == 7).all()
+    assert np.array_equal(together.outputs["logits"], alone.outputs["logits"])
+
+
+def test_a_callable_has_no_buffers_to_share() -> None:
+    with backend("never_the_same") as sessions:
+        answer = sessions.run_in_place(relu_neg(), {"x": X}, {"x": "y"})
+    assert (answer.stage, answer.message) == (RUN, "a callable has no buffers that inputs and outputs could share")
 
 
 def test_only_the_wanted_outputs_come(cpu: ModelSessions) -> None:

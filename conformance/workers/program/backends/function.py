@@ -56,6 +56,8 @@ class FunctionBackend:
         answer: dict[str, Any] = {"stage": "run", "create_s": 0.0}
         begin("run")
         try:
+            if request.get("shared"):
+                raise ValueError("a callable has no buffers that inputs and outputs could share")
             started = time.perf_counter()
             outputs = self.call_by_name(self.kept, feeds, request["all_outputs"])
             answer["run_s"] = time.perf_counter() - started

@@ -128,7 +128,7 @@ class OnnxRuntimeBackend:
             answer["stage"] = "run"
             begin("run")
             started = time.perf_counter()
-            values = self.kept.run(request["outputs"], feeds)
+            values = self.run_kept(request, feeds)
             answer["run_s"] = time.perf_counter() - started
             if self.placed is None:
                 self.placed = self.assignment(self.kept, self.keeps_record(request))
@@ -145,6 +145,15 @@ class OnnxRuntimeBackend:
             self.held.check()
             return {**answer, **failure(error)}, {}
         return {**answer, "stage": "done"}, flatten_values(outputs)
+
+    def run_kept(self, request: dict[str, Any], feeds: dict[str, Any]) -> list[Any]:
+        """The wanted outputs; those that share the buffer of an input are bound to it."""
+        if not request.get("shared"):
+            values: list[Any] = self.kept.run(request["outputs"], feeds)
+            return values
+        if request["device"] is None:
+            raise ValueError("the device of this provider has no buffers that can be bound")
+        return run_in_place(self.kept, request, feeds)
 
     def repeat(
         self, request: dict[str, Any], feeds: dict[str, Any], outputs: dict[str, Any], answer: dict[str, Any]
@@ -268,6 +277,29 @@ def run_into_dirty(session: Any, device: str, feeds: dict[str, Any], outputs: di
     session.run_with_iobinding(binding)
     binding.synchronize_outputs()  # a run may end before the device has written what is bound
     return buffers
+
+
+def run_in_place(session: Any, request: dict[str, Any], feeds: dict[str, Any]) -> list[Any]:
+    """The wanted outputs of a run in which each output of `shared` is written into the buffer of its input, on the
+    provider's own device."""
+    binding = session.io_binding()
+    buffers = {name: onnxruntime.OrtValue.ortvalue_from_numpy(np.array(feeds[name]), request["device"], 0)
+               for name in request["shared"]}  # fmt: skip
+    for name, value in feeds.items():
+        if name in buffers:
+            binding.bind_ortvalue_input(name, buffers[name])
+            binding.bind_ortvalue_output(request["shared"][name], buffers[name])
+        else:
+            binding.bind_cpu_input(name, value)
+    places = request["shared"].values()
+    bound = [*(request["shared"][name] for name in feeds if name in buffers),
+             *(name for name in request["outputs"] if name not in places)]  # fmt: skip
+    for name in bound[len(buffers) :]:
+        binding.bind_output(name, "cpu")
+    session.run_with_iobinding(binding)
+    binding.synchronize_outputs()  # a run may end before the device has written what is bound
+    values = dict(zip(bound, binding.get_outputs()))  # in the order in which they were bound
+    return [np.array(values[name].numpy()) for name in request["outputs"]]  # what numpy() gives ends with the binding
 
 
 def find_changed(buffers: dict[str, Any], outputs: dict[str, Any]) -> dict[str, str]:
