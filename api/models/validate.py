@@ -131,6 +131,11 @@ class ValidateOptions:
     strict_nodes: Annotated[
         bool, Option("Fail where a node alone is beyond its bound, also if the outputs are right.", panel=JUDGE)
     ] = False
+    generate: Annotated[
+        int | None,
+        Option("Decode so many tokens with the cache of a language model, in every mode.", metavar="N", minimum=1,
+               maximum=512, panel=JUDGE),
+    ] = None  # fmt: skip
     advice: Annotated[
         bool, Option("Try changes that would place the remaining nodes on the provider.", panel=JUDGE)
     ] = True
@@ -209,7 +214,7 @@ def validate(options: ValidateOptions, *, progress: Progress = SILENT) -> Gate:
     Raises OptionError where there is no model, TargetError for a target or an `epcheck.toml` that cannot be used,
     StateError for a state that does not belong to the call; ValidationInterrupted. A model or target that cannot be
     used is a part of the result, and the others are validated nevertheless; a single model on a single target raises
-    ModelFileError, ExaminationError, FeedError, DimsError, TargetDown.
+    ModelFileError, ExaminationError, FeedError, DimsError, NotADecoderError, TargetDown.
     """
     if options.reference and options.reference.suffix == VALUES_SUFFIX and not (options.feeds or options.expect):
         raise OptionError(f"the values in '{options.reference}' are those of some feeds: name these with --feeds")
@@ -375,7 +380,7 @@ def _make_request(
         path, evaluators, Feeding(feeds, options.seeds, options.dims, expect=options.expect), options.level,
         limits.override(Override(options.rtol, options.atol, options.snr, options.agreement)),
         options.culprit, options.deadline_s, options.speed or limits.latency is not None, options.advice,
-        options.reference,
+        options.reference, generate=options.generate,
     )  # fmt: skip
 
 

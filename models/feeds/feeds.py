@@ -22,6 +22,7 @@ from epcheck.generators.array import Array
 from epcheck.generators.operator import random_source
 from epcheck.models.feeds import audio, constants, roles, shapeless
 from epcheck.models.feeds import dims as dimensions
+from epcheck.models.feeds.decoder import GROUP_QUERY
 from epcheck.models.feeds.dims import DimsError, combinations
 from epcheck.models.feeds.feed_files import FeedError, FeedSet, has_inputs, read, save
 from epcheck.models.feeds.roles import (
@@ -78,6 +79,7 @@ def generate(
     inferred = skeleton.infer_shapes(skeleton.without_weights(model, shapes))
     sound = audio.inputs_of_sound(model, inputs)
     known = Known({**constants.shapes(model), **inferred}, constants.arrays(model), sound, dict(shapes))
+    has_lengths = any(node.op_type == GROUP_QUERY for node in model.graph.node)  # no truth beyond those of a mask
     made: dict[str, Feed] = {}
     weights = {tensor.name for tensor in model.graph.initializer}
     for value in model.graph.input:
@@ -85,6 +87,8 @@ def generate(
             continue
         dtype = _dtype(value)
         role = roles.of_input(value.name, dtype, shapes[value.name], list(uses.of(value.name)), known)
+        if isinstance(role, Mask) and has_lengths:
+            role = Mask(role.kept, role.kept)
         rng = random_source(f"feeds/{seed}/{value.name}")
         draw = partial(_draw_values, role, shapes[value.name], dtype, rng, history)
         made[value.name] = _value(value.type, seed, draw)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from epcheck.models.execution.runner import LEVELS
 from epcheck.models.validation.formatting import quote_command
+from epcheck.models.validation.generation import GREEDY, ONE_PASS, REMEDIES, WINDOW, DecodingMode
 from epcheck.models.validation.validation import RIGHT, UNJUDGED, Validation
 from epcheck.models.wrong_nodes.culprit import Culprit, Kind
 
@@ -44,6 +45,7 @@ def _list_faults(found: Validation) -> Iterator[Fault]:
         remedy = "correct this node or its constants in the model; the target computes what the model says"
         yield Fault(departure.words, departure.node, (), remedy, again)
     if found.is_settled:
+        yield from _of_decoding(found, again)
         for culprit in found.wrong_nodes:
             yield _of_culprit(
                 found, culprit, quote_command("validate", found, (*found.validate_args, "--strict-nodes"))
@@ -51,7 +53,7 @@ def _list_faults(found: Validation) -> Iterator[Fault]:
         if found.status == UNJUDGED and found.obstacle:
             why, what_to_do = found.obstacle
             yield Fault(why, "", (), what_to_do, again)
-        elif found.status != RIGHT and not found.departures:
+        elif found.status != RIGHT and not found.departures and not found.is_wrong_in_decoding_alone:
             yield Fault(_why(found), "", (), "export the model again, or correct what is expected of it",
                         again)  # fmt: skip
         return
@@ -60,6 +62,14 @@ def _list_faults(found: Validation) -> Iterator[Fault]:
     if not found.culprits:
         yield Fault(_why(found), "", (), _suggest(found) or "search for the node at fault: without --no-culprit, with "
                     "a --baseline, and with a --budget that suffices", command)  # fmt: skip
+    yield from _of_decoding(found, again)
+
+
+def _of_decoding(found: Validation, command: str) -> Iterator[Fault]:
+    """The modes in which a decoder departs from the whole sequence."""
+    for mode, words in found.generation.faults if found.generation else ():
+        is_of_model = mode.fault is not None and mode.fault.is_of_model
+        yield Fault(words, "", (), REMEDIES[mode.name] if is_of_model else _advise_on_target(found, mode), command)
 
 
 def _of_culprit(found: Validation, culprit: Culprit, command: str) -> Fault:
@@ -67,6 +77,19 @@ def _of_culprit(found: Validation, culprit: Culprit, command: str) -> Fault:
     where = culprit.named if culprit.nodes else ""
     names = tuple(node.name or (node.outputs[0] if node.outputs else str(node.index)) for node in culprit.innermost)
     return Fault(f"{culprit.words}{effect}", where, names, _remedy(found, culprit), command)
+
+
+def _advise_on_target(found: Validation, mode: DecodingMode) -> str:
+    """What to do about a mode in which the target departs."""
+    assert found.generation is not None
+    right = [each.name for each in found.generation.modes if each.result == "right" and each.name != GREEDY]
+    target = found.provider or found.target
+    instead = f"decode {' or '.join(right)} until it is corrected"
+    if mode.name == ONE_PASS or not right:
+        instead = REMEDIES[ONE_PASS]
+    elif mode.name == WINDOW:
+        instead = "keep sequences within the window until it is corrected"
+    return f"{instead}; report it to who makes {target} (epcheck report-bug)"
 
 
 def _remedy(found: Validation, culprit: Culprit) -> str:

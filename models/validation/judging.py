@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 
 from epcheck.conformance.test_data import model_file
 from epcheck.generators.array import Array
@@ -24,6 +24,28 @@ from epcheck.models.validation import truth
 from epcheck.models.validation.runnable import RunnableModel, has_external_data
 from epcheck.models.validation.truth import Truth
 from epcheck.models.wrong_nodes.node_check import is_random
+
+Outputs = Mapping[str, Feed]
+
+Asked = tuple[str, Mapping[str, Array], Mapping[str, Array] | None, Outputs | None, Mapping[str, Threshold]]
+"""The arguments of `verdict.judge` that a comparison begins with."""
+
+
+def judge_outputs(asked: Asked, evaluate: Callable[[bool], Iterator[Outputs]]) -> list[Verdict]:
+    """The verdicts on outputs. Where one is not right, or far off by a coarse threshold, the model's sensitivity or
+    noise is measured. evaluate: the oracle's outputs with random rounding, each when it is asked for; True: each node
+    rounds once."""
+    judged = list(verdict.judge(*asked))
+    if any(each.is_far_off for each in judged):
+        return list(verdict.judge(*asked, noisy=list(evaluate(True))))
+    if any(not each.right and each.against == verdict.ORACLE and each.metrics for each in judged):
+        rounded: list[Outputs] = []
+        for outputs in evaluate(False):
+            rounded.append(outputs)
+            judged = list(verdict.judge(*asked, rounded))
+            if all(each.right for each in judged):
+                break  # further runs can but extend the thresholds further
+    return judged
 
 
 class OutputJudge:
@@ -78,21 +100,11 @@ class OutputJudge:
             trial, substitutes = self._trials[at], known.substitutes[at] if known.substitutes else {}
             baseline = expected[at].outputs if at < len(expected) and expected[at].is_done else None
             asked = trial.name, candidate.outputs, baseline, known.values[at], self.thresholds
-            judged = list(verdict.judge(*asked))
-            if any(each.is_far_off for each in judged):
-                started = time.monotonic()
-                noisy = list(truth.evaluate_with_rounding(self.whole, trial, substitutes, seconds, once=True))
-                judged = list(verdict.judge(*asked, noisy=noisy))
-                seconds -= time.monotonic() - started
-            elif any(not each.right and each.against == verdict.ORACLE and each.metrics for each in judged):
-                started = time.monotonic()
-                rounded: list[Mapping[str, Feed]] = []
-                for outputs in truth.evaluate_with_rounding(self.whole, trial, substitutes, seconds):
-                    rounded.append(outputs)
-                    judged = list(verdict.judge(*asked, rounded))
-                    if all(each.right for each in judged):
-                        break  # further runs can but extend the thresholds further
-                seconds -= time.monotonic() - started
+            started = time.monotonic()
+            judged = judge_outputs(
+                asked, partial(truth.evaluate_with_rounding, self.whole, trial, substitutes, seconds)
+            )
+            seconds -= time.monotonic() - started
             if trial.expected:
                 known_values = baseline, known.values[at]
                 judged += self._compare_expected(trial, candidate.outputs, known_values, substitutes, seconds)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 TRUTH, JUDGING, NODES = "computing the truth", "judging", "judging the nodes"
 REFERENCE, SEARCH, SPEED = "comparing with the reference", "searching for the wrong node", "measuring the speed"
+GENERATION = "decoding with the cache"
 ADVICE, NODE_ADVICE = "trying changes that place nodes", "trying changes of refused nodes"
 
 DECIDING_NOTHING = frozenset((NODES, SEARCH, SPEED, ADVICE, NODE_ADVICE))

@@ -17,10 +17,11 @@ from epcheck.conformance.test_data import model_file
 from epcheck.models.accuracy import verdict
 from epcheck.models.accuracy.thresholds import Override, Threshold, ThresholdSource
 from epcheck.models.execution.evaluators import Evaluators
-from epcheck.models.execution.model_outcome import CREATE, RUN, ModelOutcome
+from epcheck.models.execution.model_outcome import CREATE, DONE, RUN, ModelOutcome
 from epcheck.models.execution.model_source import LARGE_BYTES
 from epcheck.models.execution.runner import make_runners
 from epcheck.models.execution.session import DEADLINE_S, Level, ModelSessions
+from epcheck.models.feeds.decoder import find_decoder
 from epcheck.models.feeds.trials import SEEDS, Feeding, Trial, trials
 from epcheck.models.inspection import inspect
 from epcheck.models.inspection.inspect import Inspection
@@ -28,11 +29,13 @@ from epcheck.models.placement import placement
 from epcheck.models.placement.placement import Placement
 from epcheck.models.validation import speed, truth
 from epcheck.models.validation.advising import Adviser
+from epcheck.models.validation.decoding import DecodingRequest, decode_model
 from epcheck.models.validation.departures import Comparison, compare_with_reference
 from epcheck.models.validation.judging import OutputJudge
 from epcheck.models.validation.node_judging import TrialNodes, judge_trial_nodes
 from epcheck.models.validation.phases import (
     ADVICE,
+    GENERATION,
     JUDGING,
     NODE_ADVICE,
     NODES,
@@ -60,7 +63,8 @@ class ValidationRequest:
     first run, its second. speed: whether to measure how fast both targets are. advice: whether to try what would place
     nodes that are not on the provider. reference: the model that this one was made from; None without one. budget_s:
     seconds after which no further step begins; None for no end. known: what an earlier validation of the same model
-    found out, whose finished steps are not repeated.
+    found out, whose finished steps are not repeated. generate: tokens that a decoder with a cache generates behind a
+    prompt, in every mode; None for a model that is run as it is fed alone.
     """
 
     model: Path
@@ -75,6 +79,7 @@ class ValidationRequest:
     reference: Path | None = None
     budget_s: float | None = None
     known: Validation | None = field(default=None, repr=False)
+    generate: int | None = None
 
 
 def validate_model(
@@ -87,8 +92,8 @@ def validate_model(
     report: called with the name of each step as it begins. keep: called after each step with what is known, but for
     the values that nodes at fault received; `left_out` has the steps that are still to do.
 
-    Raises ModelFileError, FeedError and DimsError for files and options that cannot be used, and TargetDown for a
-    target that cannot be started.
+    Raises ModelFileError, FeedError, DimsError and NotADecoderError for files and options that cannot be used, and
+    TargetDown for a target that cannot be started.
     """
     path = request.model.absolute()
     phases = Phases(report, request.budget_s)
@@ -96,6 +101,8 @@ def validate_model(
     with phases.time_phase("inspecting the file"):
         inspection = inspect.inspect(path, proto)
         subject = runnable(path, proto)
+        if request.generate is not None:
+            find_decoder(subject.graph)
         tried = tuple(trials(subject.graph, request.feeding))
     with ExitStack() as resources:
         validator = _Validator(request, subject, tried, phases, resources)
@@ -159,6 +166,7 @@ class _Validator:
             keep(found := self._noted(found))
         if self._request.reference is not None and not self._phases.is_spent:
             keep(found := self._noted(replace(found, reference=self._compare_with_reference())))
+        keep(found := self._decode(found, sessions, baseline_sessions, _can_run(outcomes)))
         found, nodes = self._judge_nodes(found, (outcomes, expected), known, (sessions, baseline_sessions))
         keep(found)
         found = self._explain_failure(found, outcomes, sessions, baseline_sessions, nodes, keep)
@@ -169,13 +177,7 @@ class _Validator:
         """What is known before anything has run, and all steps that are planned."""
         request, (baseline, _) = self._request, self._request.evaluators.unlike(self._request.level)
         candidate = request.evaluators.candidate
-        running = [f"running on {candidate.name}", *([f"running on {baseline.name}"] if baseline else [])]
-        steps = {
-            TRUTH: True, JUDGING: True, REFERENCE: request.reference is not None, NODES: True, SPEED: request.speed,
-            SEARCH: request.culprit and baseline is not None, ADVICE: request.advice and bool(candidate.provider),
-            NODE_ADVICE: request.advice and bool(candidate.provider),
-        }  # fmt: skip
-        self._phases.plan([*running, *(step for step, is_asked in steps.items() if is_asked)])
+        self._phases.plan(_list_steps(request, baseline))
         return self._noted(Validation(
             inspection.path, candidate.name, baseline.name if baseline else None, candidate.provider, request.level, {},
             inspection, None, (), (), "no oracle was asked", None, feeds_generated=self._trials[0].is_generated,
@@ -198,7 +200,7 @@ class _Validator:
             inspection = _with_runtime_findings(inspection, sessions, self._model)
             inspection = inspection.with_findings(inspect.casts(self._model.cast))
             inspection = inspection.with_findings(inspect.undeclared_shapes(self._model.graph, _shapes(outcomes)))
-        fast = self._speed(sessions, outcomes, level)
+        fast = _measure_speed(self._phases, sessions, self._model, self._trials, outcomes, level)
         _free_memory(sessions, inspection)
         speeds = Speeds(_name_timed_trial(self._trials, outcomes), fast, None) if fast else None
         return self._noted(replace(
@@ -215,9 +217,8 @@ class _Validator:
             expected = self._run(sessions, self._original, self._trials[: len(outcomes)], level)
             if self._model is not self._original and not any(outcome.is_done for outcome in expected):
                 expected = self._run(sessions, self._model, self._trials[: len(outcomes)], level)  # better than none
-        speeds = found.speeds
-        if speeds is not None and (speed_of := self._speed(sessions, outcomes, level)) is not None:
-            speeds = replace(speeds, baseline=speed_of)
+        fast = _measure_speed(self._phases, sessions, self._model, self._trials, outcomes, level)
+        speeds = replace(found.speeds, baseline=fast) if found.speeds and fast else found.speeds
         if not self._phases.is_spent:
             self._phases.drop(SPEED)
         _free_memory(sessions, found.inspection)
@@ -306,14 +307,22 @@ class _Validator:
                 break
         return outcomes
 
-    def _speed(self, sessions: ModelSessions, outcomes: Sequence[ModelOutcome], level: Level) -> Speed | None:
-        """How fast a target runs the first trial that the candidate ran; None where none was, or it is not asked."""
-        at = next((at for at, outcome in enumerate(outcomes) if outcome.is_done), None)
-        if at is None or not self._request.speed or self._phases.is_spent:
-            return None
-        outcome = sessions.run(self._model.run, self._trials[at].inputs, level=level, folder=self._model.folder,
-                               seconds=speed.SECONDS)  # fmt: skip
-        return speed.speed(sessions.target.name, outcome, sessions.resident_bytes())
+    def _decode(
+        self, found: Validation, sessions: ModelSessions, baseline: ModelSessions | None, runs: bool
+    ) -> Validation:
+        """The validation with what came of decoding with the cache. runs: whether a session of the model can be had."""
+        if GENERATION not in self._phases.planned or self._phases.is_spent:
+            return found
+        if runs:
+            request = _request_decoding(self._request, self._model, self._original, self._trials[0])
+            with self._phases.time_phase(GENERATION):
+                both, is_spent = (sessions, baseline), lambda: self._phases.is_spent
+                found = replace(found, generation=decode_model(request, found.inspection, both, is_spent))
+        if runs and self._phases.is_spent:
+            self._phases.plan([GENERATION])
+        else:
+            self._phases.drop(GENERATION)
+        return self._noted(found)
 
     def _compare_with_reference(self) -> Comparison:
         """The model beside the one that it was made from, in the first trial."""
@@ -400,7 +409,46 @@ def validate_arguments(request: ValidationRequest) -> tuple[str, ...]:
         arguments += (text for seed in feeding.seeds for text in ("--seed", str(seed)))
     for name, sizes in feeding.dims.items():
         arguments += ("--dim", f"{name}={','.join(map(str, sizes))}")
+    if request.generate is not None:
+        arguments += ("--generate", str(request.generate))
     return tuple(arguments)
+
+
+def _list_steps(request: ValidationRequest, baseline: Target | None) -> list[str]:
+    """All steps of a validation."""
+    candidate = request.evaluators.candidate
+    running = [f"running on {candidate.name}", *([f"running on {baseline.name}"] if baseline else [])]
+    steps = {
+        TRUTH: True, JUDGING: True, REFERENCE: request.reference is not None, GENERATION: request.generate is not None,
+        NODES: True, SPEED: request.speed, SEARCH: request.culprit and baseline is not None,
+        ADVICE: request.advice and bool(candidate.provider), NODE_ADVICE: request.advice and bool(candidate.provider),
+    }  # fmt: skip
+    return [*running, *(step for step, is_asked in steps.items() if is_asked)]
+
+
+def _can_run(outcomes: Sequence[ModelOutcome]) -> bool:
+    """Whether a session was created."""
+    return any(outcome.stage in (DONE, RUN) for outcome in outcomes)
+
+
+def _request_decoding(
+    request: ValidationRequest, model: RunnableModel, original: RunnableModel, trial: Trial
+) -> DecodingRequest:
+    assert request.generate is not None
+    _, level = request.evaluators.unlike(request.level)
+    return DecodingRequest(model, original, trial, request.generate, request.level, level, request.override)
+
+
+def _measure_speed(
+    phases: Phases, sessions: ModelSessions, model: RunnableModel, tried: Sequence[Trial],
+    outcomes: Sequence[ModelOutcome], level: Level,
+) -> Speed | None:  # fmt: skip
+    """How fast a target runs the first trial that the candidate ran; None where none was, or it is not asked."""
+    at = next((at for at, outcome in enumerate(outcomes) if outcome.is_done), None)
+    if at is None or SPEED not in phases.planned or phases.is_spent:
+        return None
+    outcome = sessions.run(model.run, tried[at].inputs, level=level, folder=model.folder, seconds=speed.SECONDS)
+    return speed.speed(sessions.target.name, outcome, sessions.resident_bytes())
 
 
 def _with_runtime_findings(inspection: Inspection, sessions: ModelSessions, model: RunnableModel) -> Inspection:

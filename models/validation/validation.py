@@ -12,6 +12,7 @@ from epcheck.models.execution.session import Level
 from epcheck.models.inspection.inspect import Inspection
 from epcheck.models.placement.placement import Placement
 from epcheck.models.validation.departures import Comparison, Departure
+from epcheck.models.validation.generation import Generation
 from epcheck.models.validation.names import shorten_words
 from epcheck.models.validation.phases import DECIDING_NOTHING
 from epcheck.models.validation.speed import Speeds
@@ -65,7 +66,8 @@ class Validation:
     that nobody named, empty for none. wrong_nodes: nodes that are beyond their bounds alone, on the values that they
     should receive, whether the outputs are right or not. nodes_judged: a sentence that says how many were judged so.
     reference: the model beside the one that it was made from; None where none was named. validate_args: arguments of
-    `epcheck validate` that ask the same. left_out: steps that were not done; stopped: why.
+    `epcheck validate` that ask the same. left_out: steps that were not done; stopped: why. generation: the modes in
+    which it was decoded with its cache; None where that was not asked for.
     """
 
     path: Path
@@ -96,6 +98,7 @@ class Validation:
     validate_args: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     stopped: str = ""
+    generation: Generation | None = None
 
     @property
     def plain(self) -> Validation:
@@ -111,7 +114,7 @@ class Validation:
     @property
     def is_settled(self) -> bool:
         """Whether no node of the target is to be searched for: nothing is wrong that it could explain."""
-        return self.status in (RIGHT, UNJUDGED) or self.is_model_at_fault
+        return self.status in (RIGHT, UNJUDGED) or self.is_model_at_fault or self.is_wrong_in_decoding_alone
 
     @property
     def unfinished(self) -> str:
@@ -126,19 +129,28 @@ class Validation:
     @property
     def status(self) -> str:
         """`refused`: the model does not load. `fails`: a run ends with an error, or any step in a crash or a timeout.
-        `wrong`: an output is not right, is not written, or changes in the second run, or a node departs from the
-        reference. `unjudged`: nobody can tell, for
-        the reason that `obstacle` gives. `right`: none of these."""
+        `wrong`: an output is not right, is not written, or changes in the second run, a node departs from the
+        reference, or a mode of decoding from the whole sequence. `unjudged`: nobody can tell, for the reason that
+        `obstacle` gives. `right`: none of these."""
         failed = [step for step in self.candidate_steps
                   if step.during and step not in self.unsuitable and not self._may_be_unsuitable(step)]  # fmt: skip
         if any(step.stage == CREATE for step in failed):
             return REFUSED
         if failed:
             return FAILS
-        is_steady = not any(step.unwritten or step.repeat_differs for step in self.candidate_steps)
-        if not is_steady or any(verdict.wrong for verdict in self.verdicts) or self.departures:
+        if self._has_wrong_outputs or self.departures or (self.generation is not None and self.generation.is_wrong):
             return WRONG
         return UNJUDGED if self.obstacle else RIGHT
+
+    @property
+    def _has_wrong_outputs(self) -> bool:
+        is_steady = not any(step.unwritten or step.repeat_differs for step in self.candidate_steps)
+        return not is_steady or any(verdict.wrong for verdict in self.verdicts)
+
+    @property
+    def is_wrong_in_decoding_alone(self) -> bool:
+        """Whether the outputs of all trials are right, and a mode of decoding departs."""
+        return self.status == WRONG and not self._has_wrong_outputs and not self.departures
 
     @property
     def obstacle(self) -> tuple[str, str] | tuple[()]:
@@ -146,15 +158,18 @@ class Validation:
         where = self.provider or self.target
         if any(step not in DECIDING_NOTHING for step in self.left_out):
             return self.unfinished, CONTINUE
-        if self.unsuitable and not any(step.stage == DONE for step in self.candidate_steps):
+        decoded = self.generation is not None and self.generation.is_compared
+        if self.unsuitable and not decoded and not any(step.stage == DONE for step in self.candidate_steps):
             return (
                 f"the baseline '{self.baseline}' fails as well: the generated feeds do not suit the model",
                 GIVE_FEEDS,
             )
+        if self.generation is not None and (why := self.generation.obstacle):
+            return why, GIVE_FEEDS
         if not self.verdicts and self.random:
             return (f"nothing was compared: {', '.join(self.random)}: random numbers, which differ from run to run"
                     ), "make them an input of the model"  # fmt: skip
-        if not self.verdicts:
+        if not self.verdicts and not decoded:
             missing = f"'{self.baseline}' gives no result to compare with" if self.baseline else "no baseline"
             return f"nothing was compared: {missing}, and {self.truth}", "name another --baseline"
         if any(verdict.undecided for verdict in self.verdicts):
@@ -231,6 +246,8 @@ class Validation:
             case "fails":
                 too = "; the baseline fails as well: the feeds do not suit it" if _baseline_fails_alike(self) else ""
                 return f"{name} loads on {where}, but does not run{too}{self._culprit_named}"
+            case "wrong" if self.is_wrong_in_decoding_alone:
+                return f"{name} runs on {where}, but decodes wrongly: {_say_decoding(self)}{self._but_for_nodes}"
             case "wrong" if self.is_model_at_fault:
                 return f"{name} runs on {where} as the model says, but {_say_departure(self)}{self._but_for_nodes}"
             case "wrong":
@@ -238,7 +255,7 @@ class Validation:
             case "unjudged":
                 why, what_to_do = self.obstacle or ("", "")
                 return f"{name}: cannot decide whether it is right on {where}: {why}; {what_to_do}{self._but_for_nodes}"
-        return f"{name} {_say_placement(self, where)}{self._but_for_nodes}{self._limits}"
+        return f"{name} {_say_placement(self, where)}{self._but_for_nodes}{_say_limits(self)}"
 
     @property
     def departures(self) -> tuple[Departure, ...]:
@@ -267,26 +284,6 @@ class Validation:
         return f", but {self.nodes_beyond_bounds}" if self.wrong_nodes else ""
 
     @property
-    def _limits(self) -> str:
-        """What limits the statement that a model is right."""
-        sentence = ""
-        if self.random:
-            sentence = f"; not compared, since random numbers differ from run to run: {', '.join(self.random)}"
-        if self.uncompared:
-            trials = {step.trial for step in self.candidate_steps}
-            listed = ", ".join(self.uncompared)
-            sentence += f"; {len(self.uncompared)} of {len(trials)} trials were not compared: {listed}"
-        if farther := list(dict.fromkeys(verdict.output for verdict in self.verdicts if verdict.is_nearer)):
-            more = f" and {len(farther) - NAMED_OUTPUTS} more" if len(farther) > NAMED_OUTPUTS else ""
-            sentence += (
-                f"; the baseline '{self.baseline}' is more than {AS_GOOD:g} times the allowed distance from the truth: "
-                f"{', '.join(farther[:NAMED_OUTPUTS])}{more}"
-            )
-        if self.same_runtime and not any(verdict.against in (ORACLE, EXPECTED) for verdict in self.verdicts):
-            sentence += f"; it was compared with '{self.baseline}' alone, the same runtime: {self.truth}"
-        return sentence
-
-    @property
     def _culprit_named(self) -> str:
         """The nodes at fault, as the end of a sentence."""
         named = name_culprits(culprit for culprit in self.culprits if culprit.is_named)
@@ -300,6 +297,33 @@ class Validation:
     @property
     def _ends_in_creation(self) -> bool:
         return any(step.during == STEPS[CREATE] for step in self.candidate_steps)
+
+
+def _say_limits(found: Validation) -> str:
+    """What limits the statement that a model is right."""
+    sentence = ""
+    if found.random:
+        sentence = f"; not compared, since random numbers differ from run to run: {', '.join(found.random)}"
+    if found.uncompared:
+        trials = {step.trial for step in found.candidate_steps}
+        listed = ", ".join(found.uncompared)
+        sentence += f"; {len(found.uncompared)} of {len(trials)} trials were not compared: {listed}"
+    if farther := list(dict.fromkeys(verdict.output for verdict in found.verdicts if verdict.is_nearer)):
+        more = f" and {len(farther) - NAMED_OUTPUTS} more" if len(farther) > NAMED_OUTPUTS else ""
+        sentence += (
+            f"; the baseline '{found.baseline}' is more than {AS_GOOD:g} times the allowed distance from the truth: "
+            f"{', '.join(farther[:NAMED_OUTPUTS])}{more}"
+        )
+    if found.same_runtime and not any(verdict.against in (ORACLE, EXPECTED) for verdict in found.verdicts):
+        sentence += f"; it was compared with '{found.baseline}' alone, the same runtime: {found.truth}"
+    return sentence
+
+
+def _say_decoding(found: Validation) -> str:
+    """The first mode that departs, and how many more do."""
+    assert found.generation is not None
+    (_, first), *others = found.generation.faults
+    return f"{first}{f'; and {len(others)} more' if others else ''}"
 
 
 def _say_departure(found: Validation) -> str:

@@ -35,7 +35,7 @@ from epcheck.models.validation.formatting import (
 )
 from epcheck.models.validation.formatting import failure as failure_of
 from epcheck.models.validation.speed import milliseconds
-from epcheck.models.validation.validation import RIGHT, UNJUDGED, Validation
+from epcheck.models.validation.validation import Validation
 
 app = typer.Typer(add_completion=False)
 
@@ -152,10 +152,11 @@ def show(terminal: Terminal, validation: Validation) -> None:
     if validation.nodes_judged:
         say(f"   {validation.nodes_judged}", "yellow" if validation.wrong_nodes else "")
     _show_departures(say, validation)
-    if (validation.status in (RIGHT, UNJUDGED) or validation.is_model_at_fault) and validation.wrong_nodes:
+    _show_generation(say, validation)
+    if validation.is_settled and validation.wrong_nodes:
         say("4. Which nodes are wrong?", "bold")
         _show_culprits(say, validation)
-    if validation.status not in (RIGHT, UNJUDGED) and not validation.is_model_at_fault:
+    if not validation.is_settled:
         _show_wrong_nodes(say, validation)
         say("5. Reproduce it", "bold")
         terminal.print(f"   {reduce_command(validation)}")
@@ -226,6 +227,18 @@ def _show_departures(say: Callable[..., None], validation: Validation) -> None:
         say(f"   {validation.reference.words}")
     for departure in validation.departures[:SHOWN]:
         say(f"   {departure.words}", "red", 2 * OF_MANY)
+
+
+def _show_generation(say: Callable[..., None], validation: Validation) -> None:
+    """Each mode in which the model was decoded."""
+    found = validation.generation
+    if found is None:
+        return
+    say(f"   decoded with its cache, {_several(found.steps, 'token')} behind a prompt of {found.prompt}; {found.truth}")
+    for mode in found.modes:
+        colour = {"WRONG": "red", "right": ""}.get(mode.result, "yellow")
+        words = f" {mode.words}" if mode.fault else f" {mode.name}{f': {mode.words}' if mode.words else ''}"
+        say(f"   {mode.result}{words}", colour, 2 * OF_MANY)
 
 
 def _show_wrong_nodes(say: Callable[..., None], validation: Validation) -> None:
