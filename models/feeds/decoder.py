@@ -26,6 +26,9 @@ IDS, MASK, POSITIONS, BRANCH, LOGITS = "input_ids", "attention_mask", "position_
 
 PAST = re.compile(r"past_key_values\.(\d+)\.(key|value)")
 
+FED = ("int64", "int32", "float32", "float16", "float64", "bool")
+"""Element types of inputs. A cache of bfloat16 cannot be fed, and one of integers is quantised."""
+
 GROUP_QUERY = "GroupQueryAttention"
 """The operator of com.microsoft that writes its present into the buffer of its past where both are one."""
 
@@ -83,6 +86,8 @@ def find_decoder(model: onnx.ModelProto) -> Decoder:
     outputs = {value.name: values.of(value.type) for value in model.graph.output}
     past = {name: found for name in inputs if (found := PAST.fullmatch(name))}
     pairs = {name: f"present.{found[1]}.{found[2]}" for name, found in past.items()}
+    if any(PAST.fullmatch(name.removesuffix("_float")) for name in inputs.keys() - past.keys()):
+        raise NotADecoderError(_say_unlike("its caches are bfloat16, which no session takes; export it in float16"))
     named = [IDS, *pairs] if past else [IDS, "past_key_values.0.key"]
     missing = [name for name in named if name not in inputs]
     missing += [name for name in (LOGITS, *pairs.values()) if name not in outputs]
@@ -100,6 +105,8 @@ def find_decoder(model: onnx.ModelProto) -> Decoder:
         raise NotADecoderError(
             _say_unlike(f"'{LOGITS}' has the shape {outputs[LOGITS]}, not [batch, sequence, tokens]")
         )
+    if unfit := next((name for name, type_ in inputs.items() if type_.dtype not in FED), ""):
+        raise NotADecoderError(_say_unlike(f"'{unfit}' is {inputs[unfit].dtype}, which is none of {', '.join(FED)}"))
     dtypes = {name: type_.dtype for name, type_ in inputs.items() if name not in pairs}
     keepers = [node for node in model.graph.node if node.op_type == GROUP_QUERY]
     caches = tuple(_find_cache(model, keepers, name, present, inputs[name]) for name, present in pairs.items())
@@ -109,6 +116,15 @@ def find_decoder(model: onnx.ModelProto) -> Decoder:
     if batch not in (None, 1):
         raise NotADecoderError(_say_unlike(f"its batch is always {batch}"))
     return Decoder(dtypes, caches, batch, min(windows, default=0), pairs.keys() <= kept)
+
+
+def find_open_sizes(model: onnx.ModelProto, decoder: Decoder) -> dict[str, tuple[int]]:
+    """Dynamic dimension -> its only size, of the heads and the size of a head in caches: the model builder leaves the
+    latter open, for a cache that may be quantised."""
+    types = {value.name: value.type.tensor_type.shape.dim for value in model.graph.input}
+    pairs = ((dim.dim_param, size) for each in decoder.caches
+             for dim, size in ((types[each.past][1], each.heads), (types[each.past][3], each.size)))  # fmt: skip
+    return {name: (size,) for name, size in pairs if name}
 
 
 def _say_unlike(why: str) -> str:
@@ -156,6 +172,20 @@ def feed_call(decoder: Decoder, batch: Batch, start: int, width: int) -> dict[st
     return {name: made[name].astype(dtype) for name, dtype in decoder.dtypes.items()}
 
 
+def find_misfits(
+    decoder: Decoder, outputs: Mapping[str, Feed], rows: int, width: int, length: int
+) -> Iterator[tuple[str, str]]:
+    """(name, how) of each output that has another shape than a call gives. width: places that it computes. length: of
+    the caches that it gives."""
+    wanted = {LOGITS: (rows, width), **{each.present: (rows, each.heads, length, each.size) for each in decoder.caches}}
+    for name, shape in wanted.items():
+        value = outputs.get(name)
+        own = value.shape if isinstance(value, np.ndarray) else ()
+        if own[: len(shape)] != shape or len(own) != len(shape) + (name == LOGITS):
+            open_end = ", ..." if name == LOGITS else ""
+            yield name, f"its shape is {list(own)}, where [{', '.join(map(str, shape))}{open_end}] is expected"
+
+
 def read_row(
     decoder: Decoder, batch: Batch, outputs: Mapping[str, Array], row: int, places: tuple[int, int]
 ) -> dict[str, Array]:
@@ -167,9 +197,3 @@ def read_row(
     where = np.arange(count) if decoder.has_group_query else np.flatnonzero(is_real)
     found = {LOGITS: outputs[LOGITS][row, is_real[start:]]}
     return found | {each.present: outputs[each.present][row][:, where] for each in decoder.caches}
-
-
-def list_outputs(decoder: Decoder) -> Iterator[str]:
-    """The outputs that decoding reads."""
-    yield LOGITS
-    yield from (each.present for each in decoder.caches)

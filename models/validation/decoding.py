@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import onnx
@@ -31,8 +32,8 @@ from epcheck.models.feeds.decoder import (
     Decoder,
     feed_call,
     find_decoder,
+    find_misfits,
     find_positions,
-    list_outputs,
     read_row,
 )
 from epcheck.models.feeds.trials import Trial
@@ -124,11 +125,13 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a model. places: the first, and the one behind the last, that it computes."""
+    """A call of a model. places: the first, and the one behind the last, that it computes. misfit: the name of an
+    output that has another shape than it should, and how."""
 
     index: int
     places: tuple[int, int]
     outcome: ModelOutcome
+    misfit: tuple[str, str] | None = None
 
 
 def run_calls(decoder: Decoder, schedule: Schedule, run: RunCall) -> Iterator[Call]:
@@ -138,11 +141,11 @@ def run_calls(decoder: Decoder, schedule: Schedule, run: RunCall) -> Iterator[Ca
     shared = {each.past: each.present for each in decoder.caches} if schedule.shares else {}
     for index, width in enumerate(schedule.widths):
         outcome = run(feed_call(decoder, schedule.batch, start, width) | caches, shared)
-        lacking = [name for name in list_outputs(decoder) if name not in outcome.outputs]
-        if outcome.is_done and lacking:
-            outcome = replace(outcome, stage="run", during="the run", message=f"it gave no '{lacking[0]}'")
-        yield Call(index, (start, start + width), outcome)
-        if not outcome.is_done:
+        length = total if schedule.shares else start + width
+        misfits = find_misfits(decoder, outcome.outputs, len(schedule.batch.prompts), width, length)
+        misfit = next(misfits, None) if outcome.is_done else None
+        yield Call(index, (start, start + width), outcome, misfit)
+        if not outcome.is_done or misfit:
             return
         caches = {each.past: outcome.outputs[each.present] for each in decoder.caches}
         start += width
@@ -176,7 +179,6 @@ def find_obstacle(decoder: Decoder, mode: str, has_buffers: bool) -> str:
         return "the model has no attention_mask"
     if mode == SHARED and not decoder.has_group_query:
         return "no GroupQueryAttention writes its caches: what it gives is longer than what it reads"
-
     return ""
 
 
@@ -226,6 +228,8 @@ class Generating:
         step = DecodingFault(schedule.mode, call.index, call.places[0])
         if not call.outcome.is_done:
             return replace(step, why=f"{call.outcome.during} ends with: {call.outcome.message}"), ""
+        if call.misfit is not None:
+            return replace(step, output=call.misfit[0], position=call.places[0], why=call.misfit[1]), ""
         undecided = ""
         for row in range(len(schedule.batch.prompts)):
             mine = read_row(self._decoder, schedule.batch, call.outcome.outputs, row, call.places)
@@ -245,15 +249,16 @@ class Generating:
 
     def _ask_baseline(self, found: DecodingMode, schedule: Schedule, whole: Whole) -> DecodingMode:
         """The mode, with whether the baseline departs in it as well: then the model is at fault, or what it is fed. A
-        mode in which both end with an error is none that the model has."""
+        mode in which both end with an error is none that the model has, unless every application decodes so."""
         fault = found.fault
         if self._run_baseline is None or fault is None or (schedule.mode == ONE_PASS and fault.output):
             return found
         for call in run_calls(self._decoder, schedule, self._run_baseline):
             alike, _ = self._judge_call(schedule, call, whole)
-            if alike is not None and not alike.output and not fault.output:
+            is_alike = alike is not None and bool(alike.output) == bool(fault.output)
+            if is_alike and not fault.output and schedule.mode not in (STEPS, GREEDY):
                 return replace(found, fault=None, skipped=f"candidate and baseline do not run so: {fault.why}")
-            if alike is not None and alike.output and fault.output:
+            if is_alike:
                 return replace(found, fault=replace(fault, is_of_model=True))
             if alike is not None or call.index == fault.call:
                 break
@@ -270,7 +275,7 @@ class Generating:
         calls = []
         for call in run_calls(self._decoder, schedule, self._run):
             calls.append(call)
-            if not call.outcome.is_done:
+            if not call.outcome.is_done or call.misfit:
                 fault, _ = self._judge_call(schedule, call, whole)
                 return self._ask_baseline(replace(found, fault=fault), schedule, whole)
             if call.places[1] < batch.tokens.shape[1]:  # read by the next call
@@ -418,6 +423,12 @@ def make_compute(
 ) -> Compute:
     """Compute whole sequences by the oracle and the baseline. inspection: of the file."""
 
+    def keep_fitting(outputs: Mapping[str, Any], batch: Batch) -> dict[str, Any]:
+        """What has the shape that whole sequences give."""
+        length = batch.tokens.shape[1]
+        misfits = dict(find_misfits(decoder, outputs, len(batch.tokens), length, length))
+        return {name: value for name, value in outputs.items() if name not in misfits}
+
     def compute(batch: Batch) -> Whole:
         length = batch.tokens.shape[1]
         batch = Batch(batch.tokens, (length,) * len(batch.tokens))
@@ -428,7 +439,10 @@ def make_compute(
         known = judge.find_truth(inspection, [ModelOutcome(DONE)], baseline)
         substitutes = known.substitutes[0] if known.substitutes else {}
         return Whole(
-            known.values[0], outcome.outputs if outcome and outcome.is_done else None, known.words, judge.thresholds,
+            known.values[0] and keep_fitting(known.values[0], batch),
+            keep_fitting(outcome.outputs, batch) if outcome and outcome.is_done else None,
+            known.words,
+            judge.thresholds,
             lambda once: truth.evaluate_with_rounding(judge.whole, trial, substitutes, truth.ORACLE_S, once),
         )  # fmt: skip
 

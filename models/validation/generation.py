@@ -11,7 +11,7 @@ GREEDY, WINDOW = "in greedy decoding", "beyond the window"
 """Modes, as they stand behind `right` and `wrong`."""
 
 REMEDIES = {
-    ONE_PASS: "find the nodes at fault without a cache: name these tokens with --feeds, and leave --generate out",
+    ONE_PASS: "find the nodes at fault: validate it without --generate",
     STEPS: "correct at which end the cache takes new tokens, and the position_ids of a token behind the prompt",
     CHUNKS: "correct the causal mask and the positions of several tokens behind a cache",
     UNEQUAL: "correct how attention_mask and position_ids leave padding out",
@@ -27,8 +27,8 @@ class DecodingFault:
     """The first call of a mode that departs. mode: in which it was seen. call: its index; 0 has the prompt, or a part
     of it. place: the first that the call computes. cache: tokens of the row in front of it. row: of the batch.
     position: of the first token that is wrong. output: its name; empty where the call ends with an error. against:
-    `oracle` or `baseline`, of the whole sequence. why: how far off, in a sentence. is_of_model: whether the baseline
-    departs in the same call."""
+    `oracle` or `baseline`, of the whole sequence; empty where the shape is wrong. why: how far off, in a sentence.
+    is_of_model: whether the baseline departs in the mode as well."""
 
     mode: str
     call: int
@@ -55,6 +55,8 @@ class DecodingFault:
         """Where and how far off, in a part of a sentence."""
         if not self.output:
             return f"{self.where}: {self.why}"
+        if not self.against:
+            return f"{self.where}: '{self.output}': {self.why}"
         row = f" of row {self.row}" if self.mode == UNEQUAL else ""
         return f"{self.where}: '{self.output}'{row} at position {self.position}, against the {self.against}: {self.why}"
 

@@ -21,7 +21,7 @@ from epcheck.models.execution.model_outcome import CREATE, DONE, RUN, ModelOutco
 from epcheck.models.execution.model_source import LARGE_BYTES
 from epcheck.models.execution.runner import make_runners
 from epcheck.models.execution.session import DEADLINE_S, Level, ModelSessions
-from epcheck.models.feeds.decoder import find_decoder
+from epcheck.models.feeds.decoder import find_decoder, find_open_sizes
 from epcheck.models.feeds.trials import SEEDS, Feeding, Trial, trials
 from epcheck.models.inspection import inspect
 from epcheck.models.inspection.inspect import Inspection
@@ -101,9 +101,11 @@ def validate_model(
     with phases.time_phase("inspecting the file"):
         inspection = inspect.inspect(path, proto)
         subject = runnable(path, proto)
+        feeding = request.feeding
         if request.generate is not None:
-            find_decoder(subject.graph)
-        tried = tuple(trials(subject.graph, request.feeding))
+            sizes = find_open_sizes(subject.graph, find_decoder(subject.graph))
+            feeding = replace(feeding, dims={**sizes, **feeding.dims})
+        tried = tuple(trials(subject.graph, feeding))
     with ExitStack() as resources:
         validator = _Validator(request, subject, tried, phases, resources)
         return validator.run(inspection, lambda known: keep(known.plain))

@@ -183,6 +183,25 @@ def widen_window(model: onnx.ModelProto) -> None:
                 attribute.i += 1
 
 
+def drop_the_past(model: onnx.ModelProto) -> None:
+    """The last cache has the new tokens alone; attention sees all."""
+    for node in model.graph.node:
+        if node.output[0] == f"present.{LAYERS - 1}.value":
+            node.output[0] = "all_values"
+            new = node.input[1]
+        node.input[:] = ["all_values" if name == f"present.{LAYERS - 1}.value" else name for name in node.input]
+    model.graph.node.append(helper.make_node("Identity", [new], [f"present.{LAYERS - 1}.value"]))
+
+
+def refuse_a_past(model: onnx.ModelProto) -> None:
+    """A token behind a cache has a position that the tables do not have."""
+    skip_a_position(model)
+    tensor = next(tensor for tensor in model.graph.initializer if tensor.name == "one_token")
+    tensor.CopyFrom(numpy_helper.from_array(np.array(POSITIONS), tensor.name))
+    node = next(node for node in model.graph.node if "past_at_most_1" in node.output)
+    node.op_type = "Mul"
+
+
 def _run_changed(change: Callable[[onnx.ModelProto], None], content: bytes, feeds: dict[str, Any]) -> Any:
     """The changed decoder; parts of it as they are."""
     model = onnx.load_model_from_string(content)

@@ -17,9 +17,11 @@ from epcheck.models.feeds.decoder import (
     NotADecoderError,
     feed_call,
     find_decoder,
+    find_open_sizes,
     find_positions,
     read_row,
 )
+from epcheck.models.graph import feedable
 from epcheck.models.zoo import named
 
 TOKENS = np.array([[11, 12, 13, 14, 15], [21, 22, 23, 24, 25]])
@@ -49,7 +51,10 @@ def test_sizes_that_the_model_builder_leaves_open_are_those_of_the_node(rotates:
         if value.name.startswith("past"):
             value.type.tensor_type.shape.dim[3].dim_param = "kv_cache_dim"
     inferred = onnx.shape_inference.infer_shapes(model)
-    assert {(cache.heads, cache.size) for cache in find_decoder(inferred).caches} == {(KEY_HEADS, SIZE)}
+    decoder = find_decoder(inferred)
+    assert {(cache.heads, cache.size) for cache in decoder.caches} == {(KEY_HEADS, SIZE)}
+    assert find_open_sizes(inferred, decoder) == {"kv_cache_dim": (SIZE,)}
+    assert find_open_sizes(group_query_decoder(), decoder) == {}
 
 
 def rename_logits(model: onnx.ModelProto) -> None:
@@ -75,9 +80,20 @@ def fix_the_batch(model: onnx.ModelProto) -> None:
     model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 3
 
 
+def quantise_a_cache(model: onnx.ModelProto) -> None:
+    (value,) = (value for value in model.graph.input if value.name == "past_key_values.0.value")
+    value.type.tensor_type.elem_type = TensorProto.INT8
+
+
+def ask_for_text(model: onnx.ModelProto) -> None:
+    model.graph.input[0].type.tensor_type.elem_type = TensorProto.STRING
+
+
 @pytest.mark.parametrize(
     ("change", "why"),
     [
+        (quantise_a_cache, "'past_key_values.0.value' is int8, which is none of int64, "),
+        (ask_for_text, "'input_ids' is string, which is none of int64, "),
         (rename_logits, "it has no 'logits'"),
         (rename_past, "it has no 'past_key_values.0.key'"),
         (read_an_encoder, "it reads 'encoder_hidden_states'"),
@@ -90,6 +106,15 @@ def test_what_is_no_such_decoder_is_named(change: Callable[[onnx.ModelProto], No
     change(model)
     with pytest.raises(NotADecoderError, match=f"^the model is no decoder with a cache: {why}"):
         find_decoder(model)
+
+
+def test_caches_of_bfloat16_are_named() -> None:
+    model = plain_decoder("float32")
+    for value in (*model.graph.input, *model.graph.output):
+        if value.type.tensor_type.elem_type == TensorProto.FLOAT:
+            value.type.tensor_type.elem_type = TensorProto.BFLOAT16
+    with pytest.raises(NotADecoderError, match="its caches are bfloat16"):
+        find_decoder(feedable.add_casts(model)[0])
 
 
 def test_other_models_of_the_zoo_are_none() -> None:

@@ -82,6 +82,17 @@ def test_a_right_decoder_of_the_model_builder_is_silent(tmp_path: Path, dtype: s
     assert modes_of(found)[GREEDY].note == "all 9 tokens are those of the truth"
 
 
+def test_sizes_that_the_model_builder_leaves_open_are_fed_as_they_have_to_be(tmp_path: Path) -> None:
+    model = group_query_decoder()
+    for value in (*model.graph.input, *model.graph.output):
+        if value.name.startswith(("past", "present")):
+            value.type.tensor_type.shape.dim[3].dim_param = "kv_cache_dim"
+    found = decode(tmp_path, onnx.shape_inference.infer_shapes(model))
+    assert (found.status, found.uncompared) == (RIGHT, ())
+    assert {"seed 0, kv_cache_dim=16", "seed 1, kv_cache_dim=16"} <= {verdict.trial for verdict in found.verdicts}
+    assert results(found) == dict.fromkeys(MODES, "right")
+
+
 def test_the_prompt_is_longer_where_the_steps_then_pass_the_window(tmp_path: Path) -> None:
     found = decode(tmp_path, group_query_decoder(window=24))
     assert found.generation is not None
@@ -225,6 +236,29 @@ def test_an_error_in_one_mode_alone_is_a_fault_and_in_both_targets_none(tmp_path
     assert found.status == UNJUDGED
     assert {mode.result for mode in modes_of(found).values()} == {"left out"}
     assert "nothing was decoded: " in found.headline
+
+
+def test_a_cache_that_does_not_grow_is_named_by_its_shape(tmp_path: Path) -> None:
+    model = plain_decoder()
+    decoders.drop_the_past(model)
+    found = decode(tmp_path, model)
+    fault = modes_of(found)[STEPS].fault
+    assert fault is not None
+    assert (found.status, fault.call, fault.is_of_model) == (WRONG, 1, True)
+    assert fault.words == (
+        "token by token from step 1: 'present.1.value': its shape is [1, 2, 1, 16], where [1, 2, 9, 16] is expected"
+    )
+
+
+def test_a_cache_that_cannot_be_read_is_a_fault_of_the_model(tmp_path: Path) -> None:
+    model = plain_decoder()
+    decoders.refuse_a_past(model)
+    found = decode(tmp_path, model)
+    fault = modes_of(found)[STEPS].fault
+    assert fault is not None
+    assert (found.status, fault.call, fault.output, fault.is_of_model) == (WRONG, 1, "", True)
+    assert fault.words.startswith("token by token from step 1: the run ends with: ")
+    assert results(found)[CHUNKS] == "left out"
 
 
 def test_the_user_s_tokens_are_the_prompt(tmp_path: Path) -> None:
