@@ -210,6 +210,8 @@ def _terms(node: onnx.NodeProto, types: Mapping[str, Type]) -> int:
     shapes = [types.get(name, UNKNOWN).shape for name in node.input]
     if "Conv" in node.op_type and len(node.input) > 1:
         return _product((shapes[3 if node.op_type.startswith("QLinear") else 1] or ())[1:])
+    if node.op_type == "MatMul" and shapes[0] is None and len(shapes[1] or ()) > 1:
+        return (shapes[1] or ())[-2] or 1  # behind an operator that ONNX does not know, its weight says it
     if node.op_type in SUMS or node.op_type.startswith(("Reduce", "Global")):
         at, axis = SUMS.get(node.op_type, (0, -1))
         shape = shapes[at] or ()

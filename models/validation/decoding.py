@@ -438,11 +438,11 @@ def make_compute(
         judge = OutputJudge(request.original, [trial], request.override)
         known = judge.find_truth(inspection, [ModelOutcome(DONE)], baseline)
         substitutes = known.substitutes[0] if known.substitutes else {}
+        true = known.values[0] and keep_fitting(known.values[0], batch)
+        own = keep_fitting(outcome.outputs, batch) if outcome and outcome.is_done else None
+        instead = "; the baseline's answer in one pass takes its place" if own and not true else ""
         return Whole(
-            known.values[0] and keep_fitting(known.values[0], batch),
-            keep_fitting(outcome.outputs, batch) if outcome and outcome.is_done else None,
-            known.words,
-            judge.thresholds,
+            true, own, f"{known.words}{instead}", judge.thresholds,
             lambda once: truth.evaluate_with_rounding(judge.whole, trial, substitutes, truth.ORACLE_S, once),
         )  # fmt: skip
 

@@ -30,6 +30,20 @@ def test_the_threshold_grows_with_the_square_root_of_the_depth_and_with_the_dtyp
     assert half.relative == pytest.approx(thresholds.HEADROOM * 2.0**-11 * 5)
 
 
+def test_the_terms_of_a_product_are_those_of_its_weight_behind_an_operator_that_onnx_does_not_know() -> None:
+    nodes = [
+        helper.make_node("SkipSimplifiedLayerNormalization", ["x", "x", "g"], ["h"], domain="com.microsoft"),
+        helper.make_node("MatMul", ["h", "w"], ["y"]),
+    ]
+    shapes = {"x": [2, 63], "g": [63], "w": [63, 8], "y": [2, 8]}
+    x, g, w, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items())
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    found = thresholds.of_outputs(
+        helper.make_model(helper.make_graph(nodes, "g", [x, g, w], [y]), opset_imports=opsets)
+    )
+    assert found["y"].relative == pytest.approx(thresholds.HEADROOM * 2.0**-24 * (1 + 63 + 1) ** 0.5)
+
+
 def test_integers_that_only_integers_enter_are_exact() -> None:
     assert thresholds.of_outputs(chain(["Abs"], TensorProto.INT64))["v1"].agreement == 1.0
 
