@@ -86,10 +86,10 @@ def validate_export(
     reference are ours. folder: for the models, feeds and values that are written; without one they are gone after the
     call, and commands that the validation names do not find them.
 
-    Values of a torch module are compared by FX node, those of a traced export by module; outputs always, but those of a
-    quantised model, of which only nodes are compared. The module computes in its own dtype. What a node may be off is
-    in `epcheck.models.validation.departures`. Raises OptionError, FrameworkError, ModelFileError, what `validate`
-    raises, and what the module itself raises.
+    Values of a torch module are compared by FX node, those of a traced export by module, those of a pipeline by step;
+    outputs always, but those of a quantised model, of which only nodes are compared. The module computes in its own
+    dtype. What a node may be off is in `epcheck.models.validation.departures`. Raises OptionError, FrameworkError,
+    ModelFileError, what `validate` raises, and what the module itself raises.
     """
     stages = list(exported) if isinstance(exported, list | tuple) else [exported]
     if not stages:

@@ -8,6 +8,7 @@ same places, whatever their names are.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -49,13 +50,14 @@ def compute_values(
     """
     if _is_of_torch(module):
         return _compute_with_torch(module, args, kwargs, model)
+    inner: Mapping[str, Array] = {}
     if hasattr(module, "predict") or hasattr(module, "transform"):
-        outputs = _compute_with_estimator(module, args[0])
+        outputs, inner = _compute_with_estimator(module, args[0]), _compute_steps(module, args[0], model)
     else:
         outputs = _flatten(module(*args, **kwargs))
     arrays = [np.asarray(value) for value in (*args, *kwargs.values())]
     named = _name_outputs(outputs, model)
-    return FrameworkValues(_name_inputs(arrays, model), named, named)
+    return FrameworkValues(_name_inputs(arrays, model), {**inner, **named}, named)
 
 
 def _is_of_torch(module: Any) -> bool:
@@ -121,6 +123,22 @@ def _compute_with_estimator(estimator: Any, data: Any) -> list[Any]:
         if hasattr(estimator, scores):
             return [predicted, getattr(estimator, scores)(data)]
     return [predicted.reshape(-1, 1) if predicted.ndim == 1 else predicted]
+
+
+def _compute_steps(estimator: Any, data: Any, model: onnx.ModelProto) -> dict[str, Array]:
+    """The results of the transformers of a scikit-learn pipeline. skl2onnx calls what a step gives `variable`, with a
+    number (`_parse_sklearn_simple_model`, skl2onnx/_parse.py); nothing where the export has more or fewer of them."""
+    steps = [step for _, step in getattr(estimator, "steps", ())[:-1] if hasattr(step, "transform")]
+    outputs = {value.name for value in model.graph.output}
+    made = [name for node in model.graph.node for name in node.output if re.fullmatch(r"variable\d*", name)]
+    names = [name for name in made if name not in outputs]
+    found: dict[str, Array] = {}
+    for name, step in zip(names, steps, strict=True) if len(names) == len(steps) else ():
+        data = step.transform(data)
+        if not isinstance(data, np.ndarray) or data.dtype.kind != "f":
+            break
+        found[name] = data.astype(np.float32)
+    return found
 
 
 def _compute_with_torch(
@@ -211,21 +229,32 @@ def _parse_nodes(text: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
 
 
 def _record_modules(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[tuple[str, Array, Any, Any]]:
-    """(scope as a traced export writes it, output, what it read, what it gave) of each module, in the order in which
-    they end."""
+    """(scope as a traced export writes it, output, what it read, what it gave) of each call of a module, in the order
+    in which they end. A scope is made of the modules that are being called, whoever holds them; another call of the
+    same scope has a number (torch/csrc/jit/passes/onnx/naming.cpp)."""
     import torch
 
     found: list[tuple[str, Array, Any, Any]] = []
+    entered, calls = [""], Counter[str]()
 
-    def note(scope: str) -> Any:
-        def hook(_module: Any, read: Any, made: Any) -> None:
-            first = made[0] if isinstance(made, tuple) and made else made  # a recurrent module has its states as well
-            if isinstance(first, torch.Tensor):
-                found.append((scope, to_array(first), read[0] if read else None, first))
+    def enter(name: str) -> Any:
+        def hook(_module: Any, _read: Any) -> None:
+            scope = f"{entered[-1]}/{_last_scope(name)}"
+            entered.append(f"{scope}_{calls[scope]}" if calls[scope] else scope)
+            calls[scope] += 1
 
         return hook
 
-    handles = [part.register_forward_hook(note(_scope(name))) for name, part in module.named_modules() if name]
+    def leave(_module: Any, read: Any, made: Any) -> None:
+        scope = entered.pop()
+        first = made[0] if isinstance(made, tuple) and made else made  # a recurrent module has its states as well
+        if isinstance(first, torch.Tensor):
+            found.append((scope, to_array(first), read[0] if read else None, first))
+
+    handles = []
+    for name, part in module.named_modules():
+        if name:
+            handles += [part.register_forward_pre_hook(enter(name)), part.register_forward_hook(leave)]
     try:
         module(*args, **kwargs)
     finally:
@@ -234,28 +263,24 @@ def _record_modules(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any])
     return found
 
 
-def _scope(name: str) -> str:
-    """`layer1.0.conv1` -> `/layer1/layer1.0/conv1`: a child that has a number is called after its parent."""
-    scopes: list[str] = []
-    parts = name.split(".")
-    for at, part in enumerate(parts):
-        scopes.append(f"{parts[at - 1]}.{part}" if part.isdecimal() and at else part)
-    return "/" + "/".join(scopes)
+def _last_scope(name: str) -> str:
+    """`layer1.0.conv1` -> `conv1`, `layer1.0` -> `layer1.0`: a child that has a number is called after its parent."""
+    *parents, part = name.split(".")
+    return f"{parents[-1]}.{part}" if part.isdecimal() and parents else part
 
 
 def _match_scopes(recorded: Sequence[tuple[str, Array, Any, Any]], model: onnx.ModelProto) -> dict[str, Array]:
-    """The values of a traced export that are outputs of modules which ran once: that of the last node of a module, if
-    it is not of a module in that one. Where the next module reads it and has no node, it was folded into this one."""
+    """The values of a traced export that are outputs of modules: that of the last node of a module, if it is not of a
+    module in that one. Where the next module reads it and has no node, it was folded into this one."""
     last = {}
     for node in model.graph.node:
         inner = node.name.rpartition("/")[0]
         for scope in (part for part in accumulate(inner.split("/"), "{}/{}".format) if part):
             last[scope] = node.output[0] if scope == inner else None  # which is of a module in it
-    scopes = [scope for scope, *_ in recorded]
     found = {}
     for at, (scope, value, _, made) in enumerate(recorded):
         name = last.get(scope)
-        if scopes.count(scope) > 1 or name is None:
+        if name is None:
             continue
         for later, its, read, gave in recorded[at + 1 :]:
             if later in last or read is not made:

@@ -160,7 +160,41 @@ def test_values_of_a_torch_module_are_compared_node_by_node(tmp_path: Path, dyna
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_outputs_of_a_pipeline_of_scikit_learn_are_compared() -> None:
+def test_modules_have_the_scopes_in_which_they_are_called(tmp_path: Path) -> None:
+    """Nobody calls the list and the block that hold these; `first` was taken for one that is folded into `norm`."""
+    torch = pytest.importorskip("torch", reason="torch is not installed; the extra 'exports' has it")
+
+    class Model(torch.nn.Module):  # type: ignore[misc]  # torch need not be installed
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm = torch.nn.LayerNorm(8)
+            block = torch.nn.ModuleDict({"first": torch.nn.Linear(8, 8), "second": torch.nn.Linear(8, 8)})
+            self.blocks = torch.nn.ModuleList([block])
+
+        def forward(self, x: Any) -> Any:
+            (block,) = self.blocks
+            for _ in range(2):
+                x = x + torch.relu(block["second"](block["first"](self.norm(x))))
+            return x
+
+    torch.manual_seed(0)
+    module, x = Model().eval(), torch.randn(2, 3, 8)
+    path = tmp_path / "export.onnx"
+    torch.onnx.export(module, (x,), path, dynamo=False, opset_version=17)
+    found = validate_export(module, (x,), path, options=ON_CPU)
+    assert found.departed == ""
+    assert found.stages[0].comparison.words.startswith("7 values of ")  # six of modules, and the output
+    wrong = onnx.load(path)
+    norm = next(node for node in wrong.graph.node if node.name == "/norm_1/LayerNormalization")
+    next(attribute for attribute in norm.attribute if attribute.name == "epsilon").f = 0.1
+    found = validate_export(module, (x,), wrong, options=ON_CPU)
+    assert (found.departed, "`/norm_1/LayerNormalization`" in found.headline) == ("exporter", True)
+    assert len(found.stages[0].comparison.departures) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_steps_of_a_pipeline_of_scikit_learn_are_compared() -> None:
     pytest.importorskip("skl2onnx", reason="skl2onnx is not installed; the extra 'exports' has it")
     import skl2onnx
     from sklearn.linear_model import LogisticRegression
@@ -174,4 +208,7 @@ def test_outputs_of_a_pipeline_of_scikit_learn_are_compared() -> None:
     for attribute in scaler.attribute:
         if attribute.name == "scale":
             attribute.floats[0] *= 1.1
-    assert validate_export(pipeline, (X,), made, options=ON_CPU).departed == "exporter"
+    found = validate_export(pipeline, (X,), made, options=ON_CPU)
+    assert (found.departed, "`Scaler` (Scaler) departs from the reference: 'variable[" in found.headline) == (
+        "exporter", True,
+    )  # fmt: skip
