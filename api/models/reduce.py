@@ -103,7 +103,9 @@ def _reduce(request: _Request, _say: Callable[[str], None] = SILENT.say) -> Redu
     inputs = _inputs(options, model)
     feeding = Feeding(inputs=inputs, is_generated=options.feeds is None)
     found = validate_model(
-        ValidationRequest(path, asked, feeding, options.level, culprit=False, deadline_s=options.deadline_s)
+        ValidationRequest(
+            path, asked, feeding, options.level, culprit=False, deadline_s=options.deadline_s, advice=False
+        )
     )
     if found.status in (RIGHT, UNJUDGED):
         raise ReduceError(f"nothing to reduce: {found.headline}")

@@ -12,7 +12,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import helper, numpy_helper
@@ -24,6 +26,9 @@ from epcheck.generators.error import EpcheckError
 
 MAX_BYTES = (1 << 31) - 1
 """Of a file, and of a model with its external data: what protobuf can serialize."""
+
+MAPPED_BYTES = 1 << 16
+"""From this size on the external data of a tensor is mapped, and not read or embedded, where it need not be."""
 
 
 _PACKED = {n for name, n in onnx.TensorProto.DataType.items() if name.endswith(("INT4", "INT2", "4E2M1"))}
@@ -54,11 +59,14 @@ def load(path: Path) -> onnx.ModelProto:
     return embed_data(parse(path), path)
 
 
-def embed_data(model: onnx.ModelProto, path: Path) -> onnx.ModelProto:
-    """The model of the file `path`, with its external data put into it; the same object. Raises as `load`."""
+def embed_data(model: onnx.ModelProto, path: Path, below: float = math.inf) -> onnx.ModelProto:
+    """The model of the file `path`, with its external data put into it; the same object. below: bytes of a tensor from
+    which on it stays where it is. Raises as `load`."""
     budget = MAX_BYTES - model.ByteSize()
     for tensor in external_tensors(model):
         place = _locate_data(tensor, path)
+        if place.length >= below:
+            continue
         budget -= place.length
         if budget < 0:
             raise ModelFileError(f"'{path}': tensor '{tensor.name}' makes the model larger than {MAX_BYTES} bytes")
@@ -120,12 +128,15 @@ def external_tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
 
 
 def array_of(tensor: onnx.TensorProto, folder: Path) -> Array:
-    """The values of a tensor of a model that `parse` has read. folder: that of the model, where external data lies.
+    """The values of a tensor of a model that `parse` has read. folder: that of the model, where external data lies;
+    from MAPPED_BYTES on it is mapped, read-only, as long as the array or a view on it is held.
 
     Raises ModelFileError, for external data as `load`.
     """
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         place = _locate_data(tensor, folder / "model.onnx")
+        if place.length >= MAPPED_BYTES and tensor.data_type not in (*_PACKED, onnx.TensorProto.STRING):
+            return _map(place, helper.tensor_dtype_to_np_dtype(tensor.data_type), tuple(tensor.dims))
         content = _read(place.file, place.offset, place.length)
         tensor = onnx.TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims, raw_data=content)
     try:
@@ -176,6 +187,13 @@ def _read(path: Path, offset: int = 0, length: int | None = None) -> bytes:
         if isinstance(error, ModelFileError):
             raise
         raise ModelFileError(f"'{path}' cannot be read: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _map(place: DataLocation, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
+    try:
+        return np.memmap(place.file, dtype, "r", place.offset, shape).view(np.ndarray)
+    except (OSError, ValueError) as error:
+        raise ModelFileError(f"'{place.file}' cannot be mapped: {error}") from None
 
 
 def _tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:

@@ -14,8 +14,7 @@ from epcheck.conformance.test_data import model_file
 from epcheck.conformance.test_data.model_file import ModelFileError
 
 LARGE_BYTES = 256 << 20
-"""Above this size only one session of a model is in memory at a time, it takes as little of it as it can, and no oracle
-is asked."""
+"""Above this size only one session of a model is in memory at a time, and takes as little of it as it can."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import queue
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self
@@ -14,10 +15,12 @@ import onnx
 
 from epcheck.conformance import lab
 from epcheck.conformance.targets.target import DISABLE_FALLBACK, Target
+from epcheck.conformance.test_data.model_file import ModelFileError
 from epcheck.conformance.workers.client import WorkerClient, WorkerLost
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import FrameReceived
 from epcheck.conformance.workers.program import protocol
+from epcheck.conformance.workers.program.backends.function import FOLDER_OPTION, TAKES_FOLDER
 from epcheck.conformance.workers.request import request, wait_until_ready
 from epcheck.conformance.workers.session_options import session_options
 from epcheck.generators.array import Array
@@ -34,10 +37,6 @@ DEADLINE_S = 300.0
 
 MEMORY = 4
 """A worker may take so many times the size of the model on top of what the target allows for a case."""
-
-EXTERNAL_FOLDER = "session.model_external_initializers_file_folder_path"
-"""The session option that says where the external data of a model without a path is, from release 1.19 on
-(onnxruntime_session_options_config_keys.h)."""
 
 
 class Wanted(NamedTuple):
@@ -127,9 +126,9 @@ class ModelSessions:
         strict: no node may fall back to the CPU. seconds: for which a new session's runs are timed as well. Raises
         ModelFileError, and TargetDown when no worker starts.
         """
-        source = self._find_source(model, folder)
+        source = _make_source(model, folder)
         wanted = Wanted(list(outputs or source.outputs), level, strict, seconds, once)
-        return self._ask(source, feeds, wanted)
+        return self._ask(source, partial(self._embed_data, model, folder), feeds, wanted)
 
     def run_in_place(
         self,
@@ -144,20 +143,20 @@ class ModelSessions:
 
         Raises as `run`; a target without buffers ends the run with an error.
         """
-        source = self._find_source(model, folder)
-        return self._ask(source, feeds, Wanted(list(source.outputs), level, False, None, True, shared))
+        source = _make_source(model, folder)
+        wanted = Wanted(list(source.outputs), level, False, None, True, shared)
+        return self._ask(source, partial(self._embed_data, model, folder), feeds, wanted)
 
-    def _find_source(self, model: onnx.ModelProto | Path, folder: Path | None) -> ModelSource:
-        embedded = self.target.provider is None
-        if isinstance(model, Path):
-            return model_source.of_path(model, embedded)
-        return model_source.of_model(model, folder, embedded)
-
-    def _ask(self, source: ModelSource, feeds: Mapping[str, Feed], wanted: Wanted) -> ModelOutcome:
-        """Send the request, with the model unless the worker has it, and wait for the answer."""
-        session = (source.key(), wanted.level, wanted.strict)
+    def _ask(
+        self, source: ModelSource, embed: Callable[[], ModelSource], feeds: Mapping[str, Feed], wanted: Wanted
+    ) -> ModelOutcome:
+        """Send the request, with the model unless the worker has it, and wait for the answer. embed: the source with
+        all external data in it, for a worker that takes no folder."""
         self._client.memory_bytes = self.target.memory_bytes + MEMORY * source.size
         is_new = wait_until_ready(self._client)
+        if self.target.provider is None and TAKES_FOLDER not in self.facts:
+            source = embed()
+        session = (source.key(), wanted.level, wanted.strict)
         kept, self._kept = not is_new and self._kept == session and wanted.seconds is None, None
         frame = self._encode(source, feeds, wanted, kept)
         outcome = self._outcome(request(self._client, source.key(), frame), set(wanted.outputs))
@@ -165,6 +164,13 @@ class ModelSessions:
         if self.has_worker and outcome.stage != CREATE and wanted.seconds is None:
             self._kept = session
         return outcome
+
+    def _embed_data(self, model: onnx.ModelProto | Path, folder: Path | None) -> ModelSource:
+        try:
+            return _make_source(model, folder, embedded=True)
+        except ModelFileError as error:
+            raise ModelFileError(f"{error}, and target '{self.target.name}' takes it as bytes; give its function a "
+                                 "parameter 'folder', and it reads the external data itself") from None  # fmt: skip
 
     def _outcome(self, answer: FrameReceived | WorkerLost, asked: set[str]) -> ModelOutcome:
         if isinstance(answer, WorkerLost):
@@ -194,7 +200,7 @@ class ModelSessions:
                 tensors[name] = value
         options = session_options(self.target)
         if source.folder is not None:
-            options["config"][EXTERNAL_FOLDER] = self.target.name_of(source.folder)
+            options["config"][FOLDER_OPTION] = self.target.name_of(source.folder)
         if not wanted.strict:
             options["config"].pop(DISABLE_FALLBACK, None)
         header: dict[str, Any] = {
@@ -216,3 +222,9 @@ class ModelSessions:
             "absent": absent,
         }
         return protocol.encode(header, tensors)
+
+
+def _make_source(model: onnx.ModelProto | Path, folder: Path | None, embedded: bool = False) -> ModelSource:
+    if isinstance(model, Path):
+        return model_source.of_path(model, embedded)
+    return model_source.of_model(model, folder, embedded)

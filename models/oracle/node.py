@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -59,7 +60,12 @@ def widen_value(value: Feed) -> Feed:
         return [widen_value(element) for element in value]
     if not isinstance(value, np.ndarray | np.generic):
         return value
-    return np.asarray(value, np.float64 if value.dtype in _WIDENED else value.dtype)
+    return np.asarray(value, np.float64 if is_widened(value.dtype) else value.dtype)
+
+
+def is_widened(dtype: np.dtype[Any]) -> bool:
+    """Whether values of a type are computed in float64 in its place."""
+    return dtype in _WIDENED
 
 
 def evaluate(node: onnx.NodeProto, inputs: Sequence[Feed], opsets: Mapping[str, int]) -> Computed:
@@ -126,7 +132,9 @@ def _compute_node(node: onnx.NodeProto, inputs: Sequence[Feed], opsets: Mapping[
 BROADCASTS = 7
 """The first opset whose arithmetic broadcasts as numpy's does."""
 
-_ARITHMETIC: Mapping[str, np.ufunc] = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide}
+_ARITHMETIC: Mapping[str, np.ufunc] = {
+    "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide, "MatMul": np.matmul,
+}  # fmt: skip
 """What IEEE 754 and numpy define alike: the suite's truth of these has bounds as well, which take most of its time."""
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import onnx
 
 from epcheck.models.execution.model_outcome import ModelOutcome
+from epcheck.models.execution.model_source import LARGE_BYTES
 from epcheck.models.execution.session import Level, ModelSessions
 from epcheck.models.feeds.trials import Trial
 from epcheck.models.graph.feed import Feed
@@ -23,12 +24,14 @@ from epcheck.models.wrong_nodes.culprit import Culprit, Kind
 
 @dataclass(frozen=True)
 class Adviser:
-    """Tries changes of nodes on a candidate. baseline: says what is right; without it the candidate does."""
+    """Tries changes of nodes on a candidate. baseline: says what is right; without it the candidate does. size: of the
+    model in bytes; a large one is never in two sessions at once."""
 
     candidate: ModelSessions
     baseline: ModelSessions | None
     model: RunnableModel
     level: Level
+    size: int
 
     def on_placement(self, placed: Placement, tried: Sequence[Trial], outcomes: Sequence[ModelOutcome]) -> Placement:
         """The placement with advice. tried, outcomes: the trials, and what the candidate made of them."""
@@ -60,8 +63,11 @@ class Adviser:
 
     def _run(self, sessions: ModelSessions) -> Run:
         folder = self.model.data_folder
+        other = self.baseline if sessions is self.candidate else self.candidate
 
         def run(model: onnx.ModelProto, feeds: Mapping[str, Feed], level: Level) -> ModelOutcome:
+            if self.size > LARGE_BYTES and other is not None:
+                other.end_worker()
             return sessions.run(model, feeds, level=level, folder=folder)
 
         return run

@@ -21,7 +21,6 @@ from epcheck.conformance.test_data import model_file
 from epcheck.generators.array import Array
 from epcheck.models.accuracy.deviation import measure_deviation
 from epcheck.models.accuracy.thresholds import QUANTISED
-from epcheck.models.execution.model_source import LARGE_BYTES
 from epcheck.models.feeds import feed_files
 from epcheck.models.feeds.trials import Trial
 from epcheck.models.graph import values
@@ -103,26 +102,28 @@ class Comparison:
     words: str
 
 
-def compare_with_reference(model: onnx.ModelProto, trial: Trial, path: Path) -> Comparison:
-    """The values of a model beside those of its reference. model: with its weights in it. path: of another model, or of
-    an .npz with values by their names in this one. Raises ModelFileError and FeedError for a file that cannot be read.
-    """
+def compare_with_reference(model: onnx.ModelProto, trial: Trial, path: Path, folder: Path | None = None) -> Comparison:
+    """The values of a model beside those of its reference. path: of another model, or of an .npz with values by their
+    names in this one. folder: where the model has its large weights, if they are not in it. Raises ModelFileError and
+    FeedError for a file that cannot be read."""
     if path.suffix == VALUES_SUFFIX:
-        return compare_with_values(model, trial, feed_files.read_arrays(path), path)
+        return compare_with_values(model, trial, feed_files.read_arrays(path), path, folder)
     until = time.monotonic() + SECONDS
     try:
-        reference = inline_functions(model_file.load(path))
-        if reference.ByteSize() > LARGE_BYTES:
-            return Comparison(path, (), "nothing was compared with the reference: it is too large for an oracle")
-        known = _evaluate_reference(reference, _feeds_of(reference, model, trial), until)
-        return _compare(model, trial, path, known, _map_values(model, reference, known), until)
+        parsed = model_file.parse(path)
+        reference = inline_functions(model_file.embed_data(parsed, path, model_file.MAPPED_BYTES))
+        known = _evaluate_reference(reference, path.parent, _feeds_of(reference, model, trial), until)
+        pairs = _map_values(model, reference, known)
+        return _compare(model, trial, (path, folder), known, pairs, until)
     except (OracleError, InliningError, _Unlike) as error:
         return Comparison(path, (), f"nothing was compared with the reference: {error}")
 
 
-def compare_with_values(model: onnx.ModelProto, trial: Trial, found: Mapping[str, Feed], path: Path) -> Comparison:
+def compare_with_values(
+    model: onnx.ModelProto, trial: Trial, found: Mapping[str, Feed], path: Path, folder: Path | None = None
+) -> Comparison:
     """The values of a model beside those that something else computed of the same feeds. found: by the names that they
-    have in the model. path: the name of what computed them."""
+    have in the model. path: the name of what computed them. folder: as of `compare_with_reference`."""
     known = {
         name: widen_value(value)
         for name, value in found.items()
@@ -133,7 +134,7 @@ def compare_with_values(model: onnx.ModelProto, trial: Trial, found: Mapping[str
         return Comparison(path, (), "nothing was compared with the reference: it has no value that the model has")
     try:
         pairs = {name: name for name in known if name in made}
-        return _compare(model, trial, path, known, pairs, time.monotonic() + SECONDS)
+        return _compare(model, trial, (path, folder), known, pairs, time.monotonic() + SECONDS)
     except OracleError as error:
         return Comparison(path, (), f"nothing was compared with the reference: {error}")
 
@@ -141,17 +142,18 @@ def compare_with_values(model: onnx.ModelProto, trial: Trial, found: Mapping[str
 def _compare(
     model: onnx.ModelProto,
     trial: Trial,
-    path: Path,
+    where: tuple[Path, Path | None],
     known: Mapping[str, Feed],
     pairs: Mapping[str, str],
     until: float,
 ) -> Comparison:
-    """The values of `pairs`, of the model and of the reference, where `known` has the latter. Raises OracleError."""
+    """The values of `pairs`, of the model and of the reference, where `known` has the latter. where: the path of the
+    reference, and the folder of the model. Raises OracleError."""
+    path, folder = where
     targets = {name: known[other] for name, other in pairs.items()}
     forcing = _Forcing(pairs, targets, _parameters(model), _find_clipped(model))
-    oracle.evaluate(
-        model, trial.inputs, max_seconds=until - time.monotonic(), disturbance=forcing, substitutes=forcing.targets
-    )
+    oracle.evaluate(model, trial.inputs, max_seconds=until - time.monotonic(), disturbance=forcing,
+                    substitutes=forcing.targets, folder=folder)  # fmt: skip
     found = tuple(_departures(model, trial, pairs, forcing.seen))
     made = sum(node.op_type != "Constant" for node in model.graph.node)
     words = f"{len(forcing.seen)} values of {made} nodes were compared with those of the reference '{path.name}'"
@@ -172,11 +174,13 @@ def _feeds_of(reference: onnx.ModelProto, model: onnx.ModelProto, trial: Trial) 
     return {its: trial.inputs[own] for its, own in zip(wanted, mine, strict=True) if own in trial.inputs}
 
 
-def _evaluate_reference(reference: onnx.ModelProto, feeds: Mapping[str, Feed], until: float) -> Mapping[str, Feed]:
+def _evaluate_reference(
+    reference: onnx.ModelProto, folder: Path, feeds: Mapping[str, Feed], until: float
+) -> Mapping[str, Feed]:
     """Every value of the reference that is a tensor of numbers."""
     names = [name for node in reference.graph.node for name in node.output if name]
     left = until - time.monotonic()
-    found = oracle.evaluate(reference, feeds, names, max_seconds=left, substitutes={}).values
+    found = oracle.evaluate(reference, feeds, names, max_seconds=left, substitutes={}, folder=folder).values
     return {
         name: value for name, value in found.items() if isinstance(value, np.ndarray) and value.dtype.kind in "fiub"
     }

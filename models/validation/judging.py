@@ -6,13 +6,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 
+import onnx
+
 from epcheck.conformance.test_data import model_file
 from epcheck.generators.array import Array
 from epcheck.models.accuracy import verdict
 from epcheck.models.accuracy.thresholds import Override, Threshold, of_outputs
 from epcheck.models.accuracy.verdict import Verdict
 from epcheck.models.execution.model_outcome import ModelOutcome
-from epcheck.models.execution.model_source import LARGE_BYTES
 from epcheck.models.execution.session import ModelSessions
 from epcheck.models.feeds.trials import Trial
 from epcheck.models.graph import values
@@ -49,7 +50,7 @@ def judge_outputs(asked: Asked, evaluate: Callable[[bool], Iterator[Outputs]]) -
 
 
 class OutputJudge:
-    """Judges the outputs of one model. whole: the model with its weights in it, as an oracle needs it."""
+    """Judges the outputs of one model. whole: the model as an oracle needs it, its small weights in it."""
 
     def __init__(self, model: RunnableModel, tried: Sequence[Trial], override: Override) -> None:
         """tried: the trials, whose list may grow."""
@@ -70,11 +71,11 @@ class OutputJudge:
             return truth.make_unknown_truth(
                 len(outcomes), "the model has no outputs on the candidate, so that none were computed"
             )
-        if inspection.bytes > LARGE_BYTES:
-            return truth.make_unknown_truth(len(outcomes), "the model is too large for an oracle")
         if has_external_data(self.whole):
+            self.whole = onnx.ModelProto()
+            self.whole.CopyFrom(self._model.graph)
             try:
-                self.whole = model_file.load(inspection.path)
+                model_file.embed_data(self.whole, inspection.path, model_file.MAPPED_BYTES)
             except model_file.ModelFileError as error:
                 return truth.make_unknown_truth(len(outcomes), f"no oracle for this model: {error}")
         done = {at: self._trials[at] for at, outcome in enumerate(outcomes) if outcome.is_done}
@@ -85,7 +86,7 @@ class OutputJudge:
             outcome = baseline.run(model, trial.inputs, level="disabled", folder=self._model.data_folder, once=True)
             return {name: value for name, value in outcome.outputs.items() if name in names}
 
-        return truth.of_trials(self.whole, done, len(outcomes), ask if baseline else None)
+        return truth.of_trials(self.whole, done, len(outcomes), ask if baseline else None, self._model.data_folder)
 
     def judge(
         self, outcomes: Sequence[ModelOutcome], expected: Sequence[ModelOutcome], known: Truth
@@ -101,15 +102,18 @@ class OutputJudge:
             baseline = expected[at].outputs if at < len(expected) and expected[at].is_done else None
             asked = trial.name, candidate.outputs, baseline, known.values[at], self.thresholds
             started = time.monotonic()
-            judged = judge_outputs(
-                asked, partial(truth.evaluate_with_rounding, self.whole, trial, substitutes, seconds)
-            )
+            judged = judge_outputs(asked, partial(self._evaluate_with_rounding, trial, substitutes, seconds))
             seconds -= time.monotonic() - started
             if trial.expected:
                 known_values = baseline, known.values[at]
                 judged += self._compare_expected(trial, candidate.outputs, known_values, substitutes, seconds)
             found += (each for each in judged if each.right or not self._differs_by_chance(each.output))
         return tuple(found)
+
+    def _evaluate_with_rounding(
+        self, trial: Trial, substitutes: Mapping[str, Feed], seconds: float, once: bool = False
+    ) -> Iterator[Mapping[str, Feed]]:
+        return truth.evaluate_with_rounding(self.whole, trial, substitutes, seconds, once, self._model.data_folder)
 
     def _compare_expected(
         self,
@@ -124,7 +128,7 @@ class OutputJudge:
         asked = trial.name, outputs, dict(truth.tensors_by_name(renamed)), known, self.thresholds
         judged = list(verdict.judge_expected(*asked))
         if any(each.is_far_off for each in judged):
-            noisy = list(truth.evaluate_with_rounding(self.whole, trial, substitutes, seconds, once=True))
+            noisy = list(self._evaluate_with_rounding(trial, substitutes, seconds, once=True))
             judged = list(verdict.judge_expected(*asked, noisy))
         return judged
 

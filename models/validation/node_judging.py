@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -24,7 +25,8 @@ from epcheck.models.wrong_nodes.options import Limits, SearchOptions
 from epcheck.models.wrong_nodes.search import GatheredOutcome
 
 SESSIONS, SECONDS = 60, 60.0
-"""Sessions of both targets together, and seconds, after which no further one is begun."""
+"""Sessions of both targets together, and seconds for each LARGE_BYTES of the model, at least one of these, after which
+no further one is begun."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +53,13 @@ def judge_trial_nodes(
     ran: tuple[Sequence[ModelOutcome], Sequence[ModelOutcome]],
     known: Truth,
     sessions: tuple[ModelSessions, ModelSessions | None],
-    seconds: float = SECONDS,
+    seconds: float,
 ) -> TrialNodes:
     """Judge the nodes on the values of the first trial whose truth is known, else of the first that both targets ran.
     Without a baseline the oracle's values, rounded once, take the place of its own.
 
     size: of the model in bytes. ran: outcomes of candidate and baseline. sessions: of both. seconds: at most, and never
-    more than SECONDS.
+    more than by SECONDS.
     """
     candidate, baseline = sessions
     pairs = enumerate(zip(*ran, strict=False))
@@ -66,23 +68,22 @@ def judge_trial_nodes(
         at = known.inner_trial
     if at is None:
         return TrialNodes(leave_unjudged("no trial has values to judge them by"))
-    if size > LARGE_BYTES:
-        return TrialNodes(leave_unjudged("the model is too large"))
     if baseline is None:
-        ask = make_runner(candidate, model.data_folder, once=True), _ask_oracle(known.inner)
+        ask = make_runner(candidate, model.data_folder, once=True), _ask_oracle(known.inner, model.data_folder)
     else:
         ask = make_runners(candidate, baseline, model.data_folder, size, once=True)
-    limits = Limits(SESSIONS, min(seconds, SECONDS))
+    limits = Limits(SESSIONS, min(seconds, SECONDS * max(1.0, size / LARGE_BYTES)))
     options = SearchOptions(level=level, limits=limits, folder=model.data_folder, truth=known.inner)
     return TrialNodes(judge_nodes(model.graph, tried[at].inputs, *ask, options), at, known.inner)
 
 
-def _ask_oracle(known: Mapping[str, Feed]) -> Runner:
-    """The oracle as a target: its values, rounded to the types of those that are known by the same names."""
+def _ask_oracle(known: Mapping[str, Feed], folder: Path | None) -> Runner:
+    """The oracle as a target: its values, rounded to the types of those that are known by the same names. folder: where
+    the model's external data is; None where it has none."""
 
     def ask(model: onnx.ModelProto, feeds: Mapping[str, Feed], *, level: Level = "all") -> RunResult:  # noqa: ARG001
         try:
-            found = oracle.evaluate(model, feeds, max_seconds=ORACLE_S, substitutes={}).values
+            found = oracle.evaluate(model, feeds, max_seconds=ORACLE_S, substitutes={}, folder=folder).values
         except OracleError as error:
             return GatheredOutcome(RUN, str(error), {}, ())
         with np.errstate(over="ignore"):

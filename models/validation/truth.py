@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -59,13 +60,14 @@ def of_trials(
     tried: Mapping[int, Trial],
     count: int,
     ask: AskBaseline | None = None,
+    folder: Path | None = None,
     seconds: float | None = None,
 ) -> Truth:
     """The truth of the trials, one after the other until the time is up. A node that nobody computes is skipped, and
     the baseline's values take the place of its own.
 
-    model: with all its weights in it. tried: index -> trial, of `count` trials. ask: None without a baseline. seconds:
-    for all of them, ORACLE_S by default.
+    tried: index -> trial, of `count` trials. ask: None without a baseline. folder: where the model's external data is;
+    None where it has none. seconds: for all of them, ORACLE_S by default.
     """
     started, most = time.monotonic(), ORACLE_S if seconds is None else seconds
     found: dict[int, Mapping[str, Feed]] = {}
@@ -78,14 +80,14 @@ def of_trials(
         kept = () if inner else _inner_values(model, trial)
         wanted = list(dict.fromkeys([*outputs, *kept]))
         try:
-            evaluation, substitutes[at] = _evaluate_in_parts(model, trial, wanted, ask, started + most)
+            evaluation, substitutes[at] = _evaluate_in_parts(model, trial, wanted, ask, folder, started + most)
         except OracleError as error:
             why = why or str(error)
             continue
         skipped.update(evaluation.skipped)
         if kept:
-            known = {name: evaluation.values[name] for name in kept if name in evaluation.values}
-            inner[at] = dict(_round_to_types(model, trial, known, ask))
+            known = [name for name in kept if name in evaluation.values]
+            inner[at] = dict(_round_to_types(model, trial, known, evaluation.values, ask))
         if values_known := {name: evaluation.values[name] for name in outputs if name in evaluation.values}:
             found[at] = dict(tensors_by_name(values_known))
         operations += evaluation.operations
@@ -121,19 +123,25 @@ def _describe_skipped(skipped: Mapping[str, str], substitutes: Set[str]) -> str:
 
 
 def _evaluate_in_parts(
-    model: onnx.ModelProto, trial: Trial, wanted: Sequence[str], ask: AskBaseline | None, until: float
+    model: onnx.ModelProto,
+    trial: Trial,
+    wanted: Sequence[str],
+    ask: AskBaseline | None,
+    folder: Path | None,
+    until: float,
 ) -> tuple[oracle.Evaluation, Mapping[str, Feed]]:
     """The evaluation, and the values of the baseline in it."""
     substitutes: Mapping[str, Feed] = {}
-    evaluation = oracle.evaluate(
-        model, trial.inputs, wanted, max_seconds=until - time.monotonic(), substitutes=substitutes
-    )
+    left = until - time.monotonic()
+    evaluation = oracle.evaluate(model, trial.inputs, wanted, max_seconds=left, substitutes=substitutes, folder=folder)
     if ask is not None and evaluation.skipped:
         names = _unknown_values(wire(model, trial.inputs), evaluation.skipped.keys())
         substitutes = ask(trial, names) if names else {}
         if substitutes:
             left = until - time.monotonic()
-            evaluation = oracle.evaluate(model, trial.inputs, wanted, max_seconds=left, substitutes=substitutes)
+            evaluation = oracle.evaluate(
+                model, trial.inputs, wanted, max_seconds=left, substitutes=substitutes, folder=folder
+            )
     return evaluation, substitutes
 
 
@@ -162,17 +170,18 @@ def _inner_values(model: onnx.ModelProto, trial: Trial) -> tuple[str, ...]:
 
 
 def _round_to_types(
-    model: onnx.ModelProto, trial: Trial, found: Mapping[str, Feed], ask: AskBaseline | None
+    model: onnx.ModelProto, trial: Trial, names: Sequence[str], found: Mapping[str, Feed], ask: AskBaseline | None
 ) -> Iterator[tuple[str, Feed]]:
-    """The values that are tensors of numbers, as a runtime holds them. ONNX infers no types behind an operator of
-    another domain: those are the baseline's."""
+    """The values of these names that are tensors of numbers, as a runtime holds them. ONNX infers no types behind an
+    operator of another domain: those are the baseline's."""
     types = values.of_graph(values.infer_types(model, trial.shapes).graph)
     dtypes = {name: type_.dtype for name, type_ in types.items() if type_.dtype}
-    unknown = [name for name, value in found.items() if name not in dtypes and _is_wide(value)]
+    unknown = [name for name in names if name not in dtypes and _is_wide(found[name])]
     if unknown and ask is not None:
         answers = ask(trial, unknown)
         dtypes |= {name: value.dtype.name for name, value in answers.items() if isinstance(value, np.ndarray)}
-    for name, value in found.items():
+    for name in names:
+        value = found[name]
         if not isinstance(value, np.ndarray) or value.dtype.kind not in "biuf":
             continue
         if not _is_wide(value):
@@ -187,10 +196,15 @@ def _is_wide(value: Feed) -> bool:
 
 
 def evaluate_with_rounding(
-    model: onnx.ModelProto, trial: Trial, substitutes: Mapping[str, Feed], seconds: float, once: bool = False
+    model: onnx.ModelProto,
+    trial: Trial,
+    substitutes: Mapping[str, Feed],
+    seconds: float,
+    once: bool = False,
+    folder: Path | None = None,
 ) -> Iterator[Mapping[str, Feed]]:
     """The outputs of a trial with random rounding, RUNS times, each computed when it is asked for; fewer where the time
-    is up. substitutes: as of `Truth`. once: as of `RandomRounding`."""
+    is up. substitutes: as of `Truth`. once: as of `RandomRounding`. folder: as of `of_trials`."""
     until = time.monotonic() + seconds
     types = values.of_graph(values.infer_types(model, trial.shapes).graph)
     for seed in range(RUNS):
@@ -198,7 +212,7 @@ def evaluate_with_rounding(
         try:
             disturbance = RandomRounding(types, seed, once)
             evaluation = oracle.evaluate(
-                model, trial.inputs, max_seconds=left, disturbance=disturbance, substitutes=substitutes
+                model, trial.inputs, max_seconds=left, disturbance=disturbance, substitutes=substitutes, folder=folder
             )
         except OracleError:
             return

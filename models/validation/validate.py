@@ -265,9 +265,9 @@ class _Validator:
         baseline: ModelSessions | None,
     ) -> Validation:
         """The validation with advice on nodes that are not on the provider, or are refused."""
-        adviser = Adviser(sessions, baseline, self._model, self._request.level)
+        adviser = Adviser(sessions, baseline, self._model, self._request.level, found.inspection.bytes)
         placed = found.placement
-        if placed is None or not placed.elsewhere or found.inspection.bytes > LARGE_BYTES:
+        if placed is None or not placed.elsewhere:
             self._phases.drop(ADVICE)
         elif ADVICE in self._phases.planned and not self._phases.is_spent:
             earlier = self._earlier(ADVICE)
@@ -334,7 +334,8 @@ class _Validator:
             self._phases.drop(REFERENCE)
             return earlier.reference
         with self._phases.time_phase(REFERENCE):
-            return compare_with_reference(self._judge.whole, self._trials[0], self._request.reference)
+            where = self._request.reference, self._original.data_folder
+            return compare_with_reference(self._judge.whole, self._trials[0], *where)
 
     def _explain_failure(
         self,

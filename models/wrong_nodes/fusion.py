@@ -78,9 +78,10 @@ def is_beyond_rounding(search: Search, nodes: Sequence[int]) -> bool:
     got, right = search.candidate(part, feeds), search.baseline(part, feeds)
     types = values.of_graph(values.infer_types(part, shapes(feeds)).graph)
     try:
-        true = oracle.evaluate(part, feeds, max_seconds=ORACLE_S).values
-        runs = [oracle.evaluate(part, feeds, max_seconds=ORACLE_S, disturbance=RandomRounding(types, seed)).values
-                for seed in range(RUNS)]  # fmt: skip
+        folder = search.options.folder
+        true = oracle.evaluate(part, feeds, max_seconds=ORACLE_S, folder=folder).values
+        runs = [oracle.evaluate(part, feeds, max_seconds=ORACLE_S, disturbance=RandomRounding(types, seed),
+                                folder=folder).values for seed in range(RUNS)]  # fmt: skip
     except OracleError:
         return True
     if DONE not in (got.stage, right.stage):

@@ -33,7 +33,7 @@ class IsolatedNodes:
         self.wrong: list[IsolatedNode] = []
         self.is_cut = False
         self.judged: set[int] = set()
-        self._search, self._until = search, time.monotonic() + CHECKS_S
+        self._search, self._left_s = search, CHECKS_S
         self._values: Mapping[str, Feed] = search.options.truth
         if not self._values:
             search.expect(search.possible_outputs())
@@ -84,9 +84,11 @@ class IsolatedNodes:
                 self._judge(nodes[half:])
             return
         expected = search.expected if right is None else right.outputs
+        started = time.monotonic()
         for node in nodes:
-            if time.monotonic() < self._until:
+            if time.monotonic() - started < self._left_s:
                 self._check(node, outcome.outputs, expected)
+        self._left_s -= time.monotonic() - started
 
     def _check(self, node: int, outputs: Mapping[str, Feed], expected: Mapping[str, Feed]) -> None:
         search = self._search

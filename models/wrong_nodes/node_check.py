@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeGuard
 
 import ml_dtypes
@@ -42,8 +43,9 @@ from epcheck.models.accuracy.metrics import MASKED
 from epcheck.models.graph.feed import Feed, tensors
 from epcheck.models.graph.values import bodies
 from epcheck.models.graph.wiring import Wiring
+from epcheck.models.oracle import large_weights
 from epcheck.models.oracle import node as oracle_node
-from epcheck.models.oracle.node import OracleError, widen_value
+from epcheck.models.oracle.node import OracleError
 from epcheck.models.oracle.rounding import UNITS
 
 WORK = 3e8
@@ -174,11 +176,11 @@ def _compute_exact(
         return {}
     if any(name and name not in values for name in proto.input):
         return {}
-    inputs = [widen_value(values[name]) if name else None for name in proto.input]
+    inputs = [values[name] if name else None for name in proto.input]
     opsets = {("" if e.domain == "ai.onnx" else e.domain): e.version for e in wiring.model.opset_import}
     try:
         with np.errstate(all="ignore"):
-            computed = oracle_node.evaluate(proto, inputs, opsets).values
+            computed = large_weights.evaluate(proto, inputs, partial(oracle_node.evaluate, opsets=opsets)).values
     except OracleError:
         return {}
     return {name: value for name, value in zip(proto.output, computed, strict=False) if name}

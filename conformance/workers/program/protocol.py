@@ -35,8 +35,9 @@ assignment also has the kernels of other providers that the profile of the first
 those that run in graphs which are attributes.
 Each session runs twice: the outputs of the first run are the answer; the second writes into buffers that hold a loud
 pattern. An output that keeps the pattern is listed in `unwritten`; any other difference in `repeat_differs`. A callable
-has no sessions: `run` calls it once, and twice where `repeat` is true. `model` runs twice, and once where `once` is
-true.
+has no sessions: `run` calls it once, and twice where `repeat` is true. Where its facts have "external data", `model`
+gets no data of other files: their folder is in `config`, as a session has it. `model` runs twice, and once where
+`once` is true.
 
 `run` also has `level`, as below, and `way`, where the session is run in another way, and once: "bound" binds inputs and
 outputs in the memory of the provider's device; "context" compiles the model to an EPContext model and loads that, as

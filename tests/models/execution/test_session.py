@@ -17,6 +17,7 @@ from onnx import TensorProto, external_data_helper, helper, numpy_helper
 
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import Target
+from epcheck.conformance.test_data import model_file
 from epcheck.conformance.test_data.model_file import ModelFileError
 from epcheck.conformance.workers.client import TargetDown
 from epcheck.conformance.workers.program.protocol import PROTOCOL
@@ -175,6 +176,21 @@ def test_a_changed_copy_of_the_model_finds_the_external_data_by_its_folder(cpu: 
 def test_a_callable_gets_the_external_data_in_the_bytes(tmp_path: Path) -> None:
     with ModelSessions(resolve("reference")) as reference:
         assert reference.run(saved(tmp_path), {"x": X}).outputs["y"].tolist() == [[11, 18]]
+
+
+def test_a_callable_that_asks_for_the_folder_gets_it_in_place_of_the_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = saved(tmp_path)
+    with backend("reads_its_weights") as sessions:
+        for asked, folder in ((path, None), (onnx.load(str(path), load_external_data=False), tmp_path)):
+            assert sessions.run(asked, {"x": X}, folder=folder).outputs["y"].tolist() == [[11, 18]]
+        alone = model(helper.make_node("Neg", ["x"], ["y"]))
+        assert sessions.run(alone, {"x": X}).message == "None"
+    monkeypatch.setattr(model_file, "MAX_BYTES", path.stat().st_size + 7)
+    words = r"larger than \d+ bytes, and target 'reference' takes it as bytes; give its function a parameter 'folder'"
+    with ModelSessions(resolve("reference")) as reference, pytest.raises(ModelFileError, match=words):
+        reference.run(path, {"x": X})
 
 
 def test_external_data_that_leaves_the_folder_is_refused_before_anything_is_opened(

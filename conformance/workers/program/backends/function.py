@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,21 +15,31 @@ from ..failure import failure
 from . import timing
 from .values import differing, flatten_values, model_feeds
 
+TAKES_FOLDER = "external data"
+"""The fact of a callable that reads external data itself."""
+
+FOLDER_OPTION = "session.model_external_initializers_file_folder_path"
+"""The session option that says where the external data of a model without a path is, from release 1.19 on
+(onnxruntime_session_options_config_keys.h)."""
+
 
 class FunctionBackend:
-    """A callable (model_bytes, feeds) -> outputs: a mapping by name, or a sequence in the model's order."""
+    """A callable (model_bytes, feeds) -> outputs: a mapping by name, or a sequence in the model's order. One that has a
+    parameter `folder` gets the model without its external data, and the path of the folder where that is, or None."""
 
-    def __init__(self, specification: str, call: Callable[[bytes, dict[str, Any]], Any] | None = None) -> None:
+    def __init__(self, specification: str, call: Callable[..., Any] | None = None) -> None:
         """specification: `module:function`, which is imported unless `call` is there."""
         if call is None:
             module, _, function = specification.partition(":")
             call = getattr(importlib.import_module(module), function)
-        self.call: Callable[[bytes, dict[str, Any]], Any] = call
+        self.call: Callable[..., Any] = call
         self.specification = specification
         self.kept = b""
+        self.folder: str | None = None
+        self.takes_folder = _takes_folder(call)
 
     def facts(self) -> dict[str, str]:
-        return {"function": self.specification}
+        return {"function": self.specification, **({TAKES_FOLDER: "read by the function"} if self.takes_folder else {})}
 
     def run(
         self, request: dict[str, Any], model: bytes, feeds: dict[str, Any]
@@ -52,7 +63,9 @@ class FunctionBackend:
         """Call it twice, or once, with a whole model; the answer's header and the wanted outputs."""
         feeds = model_feeds(request, tensors)
         if not request["kept"]:
-            self.kept = Path(request["path"]).read_bytes() if request["path"] else model
+            path = Path(request["path"]) if request["path"] else None
+            self.kept = path.read_bytes() if path else model
+            self.folder = str(path.parent) if path else request.get("config", {}).get(FOLDER_OPTION)
         answer: dict[str, Any] = {"stage": "run", "create_s": 0.0}
         begin("run")
         try:
@@ -84,7 +97,14 @@ class FunctionBackend:
 
     def call_by_name(self, model: bytes, feeds: dict[str, Any], names: list[str]) -> dict[str, Any]:
         """Its outputs by name; of what follows the model's own in a sequence, which may have no end, the first."""
-        result = self.call(model, feeds)
+        result = self.call(model, feeds, **({"folder": self.folder} if self.takes_folder else {}))
         if isinstance(result, dict):
             return {str(name): value for name, value in result.items()}
         return dict(zip([*names, f"output {len(names) + 1}"], result))
+
+
+def _takes_folder(call: Callable[..., Any]) -> bool:
+    try:
+        return "folder" in inspect.signature(call).parameters
+    except (TypeError, ValueError):  # of what has no signature
+        return False
