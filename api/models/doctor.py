@@ -22,7 +22,7 @@ from epcheck.api.models.option_types import (
     Snr,
     StepDeadline,
 )
-from epcheck.api.models.written_files import page_bytes, write_files
+from epcheck.api.models.written_files import page_bytes, write_files, write_parts
 from epcheck.api.option import Option
 from epcheck.api.option_types import JsonFile, OwnProcess, Vulkan
 from epcheck.api.progress import SILENT, Progress
@@ -93,6 +93,9 @@ def doctor(options: DoctorOptions, *, progress: Progress = SILENT) -> Diagnosis:
             found = diagnose(request, say)
     files = {}
     if options.write and found.mended is not None:
+        if found.data:
+            parts = [(part.file, part.offset, part.length, part.target) for part in found.data]
+            write_parts(options.write.with_name(_data_name(options.write)), options.model.absolute().parent, parts)
         files[options.write] = found.mended
         found = replace(found, written=options.write)
     if options.html:
@@ -100,7 +103,12 @@ def doctor(options: DoctorOptions, *, progress: Progress = SILENT) -> Diagnosis:
     if options.json:
         files[options.json] = strict_json.dumps(document(found)).encode()
     write_files(files)
-    return replace(found, mended=None)
+    return replace(found, mended=None, data=())
+
+
+def _data_name(path: Path) -> str:
+    """Of the file of external data beside a model."""
+    return f"{path.name}.data"
 
 
 def _make_request(options: DoctorOptions) -> DiagnosisRequest:
@@ -110,7 +118,7 @@ def _make_request(options: DoctorOptions) -> DiagnosisRequest:
     feeding = Feeding(options.feeds, options.seeds, options.dims)
     return DiagnosisRequest(
         options.model, target, feeding, options.float16, options.level, override, limits, options.deadline_s,
-        mended=options.write is not None,
+        mended=options.write is not None, data_name=_data_name(options.write) if options.write else None,
     )  # fmt: skip
 
 

@@ -43,6 +43,7 @@ def write_parts(path: Path, folder: Path, parts: Sequence[tuple[str, int, int, i
         if path.resolve() == source:
             raise ModelFileError(f"'{path}' has the external data of the model itself; name another output")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_file.replacing(path) as target:
             for name, offset, length, place in parts:
                 with sources[name].open("rb") as file:

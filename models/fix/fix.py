@@ -21,12 +21,12 @@ from epcheck.conformance.targets.target import Target
 from epcheck.conformance.test_data import model_file
 from epcheck.generators.claims import claims_of
 from epcheck.models.execution.model_outcome import ModelOutcome
-from epcheck.models.execution.model_source import LARGE_BYTES
 from epcheck.models.execution.session import Level, ModelSessions
 from epcheck.models.feeds.trials import Trial, trials
 from epcheck.models.fix.difference import list_differences, name_node
-from epcheck.models.fix.fixed import DataPart, Fixed, FixStep, describe_placement
+from epcheck.models.fix.fixed import Fixed, FixStep, describe_placement
 from epcheck.models.fix.plan import Key, LoneNodes, Plan, Whole, apply_plans, list_advice, list_alike, make_plans
+from epcheck.models.graph.external_data import DataPart, pack
 from epcheck.models.graph.feed import Feed, shapes
 from epcheck.models.graph.inlining import inline_file
 from epcheck.models.graph.order import order_nodes
@@ -36,7 +36,7 @@ from epcheck.models.placement import placement
 from epcheck.models.placement.apply import ApplyError, AskLone
 from epcheck.models.placement.placement import NodePlacement
 from epcheck.models.precision.diagnosis import Diagnosis
-from epcheck.models.precision.doctor import DiagnosisRequest, DoctorError, diagnose
+from epcheck.models.precision.doctor import DiagnosisRequest, DoctorError, diagnose, embed_weights
 from epcheck.models.quantization import examination
 from epcheck.models.quantization.correction import correct
 from epcheck.models.quantization.result import Quantization
@@ -54,9 +54,6 @@ RANKS = (REFUSED, FAILS, WRONG, UNJUDGED, RIGHT)
 
 HALF = 0.5
 """A wrong output is better where its error is at most so much of what it was."""
-
-ALIGNMENT = 4096
-"""Of each tensor in a file of external data, in bytes, so that a runtime can map it."""
 
 
 @dataclass(frozen=True)
@@ -118,9 +115,7 @@ class _Fixer:
         nodes = self._original.graph.graph.node
         is_quantized = any(node.op_type in ("QuantizeLinear", "DequantizeLinear") for node in nodes)
         is_wrong = self._now.status in (WRONG, UNJUDGED) and not self._now.is_model_at_fault
-        if self._before.inspection.bytes > LARGE_BYTES or not (
-            is_quantized or (is_wrong and _has_float16(self._original))
-        ):
+        if not is_quantized and not (is_wrong and _has_float16(self._original)):
             return
         asked = self._request.validation
         request = DiagnosisRequest(asked.model, asked.evaluators.candidate, asked.feeding, level=asked.level,
@@ -147,16 +142,18 @@ class _Fixer:
         """Correct scales, zero points and biases, as long as fewer are at fault."""
         whole = onnx.ModelProto()
         whole.CopyFrom(self._model)
-        whole = model_file.embed_data(whole, self._path)
+        whole = embed_weights(whole, self._path, self._before.inspection.bytes)
+        folder = self._path.parent
         first, steps, faulty = found, [], found
         sessions = self._sessions(self._request.validation.evaluators.candidate)
         for _ in range(ROUNDS):
-            changed, done = correct(whole, faulty.faults)
+            changed, done = correct(whole, faulty.faults, folder)
             if not done:
                 break
             self._report("checking the corrected quantisers")
             limits = Limits()
-            again = examination.examine(wire(changed), sessions, self._trials, self._request.validation.level, limits)
+            asked = wire(changed, folder=folder)
+            again = examination.examine(asked, sessions, self._trials, self._request.validation.level, limits)
             is_better = again is not None and _worth(again) < _worth(faulty)
             wrong = {each.node.index: each for each in faulty.faults}
             for at, words in done.items():
@@ -344,21 +341,3 @@ def _has_float16(model: RunnableModel) -> bool:
 def _worth(found: Quantization) -> tuple[int, float]:
     """Less is better: faults, and the error of the outputs."""
     return len(found.faults), float("inf") if found.error is None else found.error
-
-
-def pack(model: onnx.ModelProto, path: Path, name: str) -> tuple[bytes, tuple[DataPart, ...]]:
-    """A changed model of the file `path` as bytes, whose external data is all in one file of that name, and what goes
-    there. Raises ModelFileError."""
-    packed = onnx.ModelProto()
-    packed.CopyFrom(model)
-    tensors = list(model_file.external_tensors(packed))
-    folder, at = path.parent.resolve(), 0
-    parts = []
-    for tensor, place in zip(tensors, model_file.external_data(packed, path), strict=True):
-        file = place.file.relative_to(folder).as_posix()
-        parts.append(DataPart(file, place.offset, place.length, at))
-        entries = {"location": name, "offset": str(at), "length": str(place.length)}
-        del tensor.external_data[:]
-        tensor.external_data.extend(onnx.StringStringEntryProto(key=k, value=v) for k, v in entries.items())
-        at += -(-place.length // ALIGNMENT) * ALIGNMENT
-    return packed.SerializeToString(), tuple(parts)

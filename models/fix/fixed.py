@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from epcheck.models.fix.difference import NodeDifference
+from epcheck.models.graph.external_data import DataPart
 from epcheck.models.validation import document as validation_document
 from epcheck.models.validation.names import shorten_words
 from epcheck.models.validation.validation import RIGHT, Validation
@@ -29,17 +30,6 @@ class FixStep:
     nodes: tuple[str, ...]
     kept: bool
     result: str
-
-
-@dataclass(frozen=True)
-class DataPart:
-    """External data of the fixed model: bytes of a file in the folder of the original, and where they go. file: its
-    path in that folder. target: the offset in the one file of external data that the fixed model has."""
-
-    file: str
-    offset: int
-    length: int
-    target: int
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,8 @@ class Wiring:
 
     inputs: names of the values that are fed. constants: initializers, and what `Constant` nodes make. fixed: values
     that depend on constants alone. reads: for each node what it reads, constants as well, every name once. producer:
-    value -> node. last_read: value -> the last node that reads it; the number of nodes for a graph output.
+    value -> node. last_read: value -> the last node that reads it; the number of nodes for a graph output. folder:
+    where the model's external data is; None where it has none, or nobody said.
     """
 
     model: onnx.ModelProto
@@ -36,6 +37,7 @@ class Wiring:
     reads: tuple[tuple[str, ...], ...]
     producer: Mapping[str, int]
     last_read: Mapping[str, int]
+    folder: Path | None = None
 
     @property
     def nodes(self) -> int:
@@ -58,13 +60,13 @@ class Wiring:
         """Value -> its bytes, for inputs of these shapes; None where they are not known."""
         return {name: type_.bytes for name, type_ in of_graph(infer_types(self.model, shapes).graph).items()}
 
-    def constant(self, name: str, folder: Path | None = None) -> Array | None:
-        """The value of a constant. folder: of external data; without it a constant in external data is None."""
+    def constant(self, name: str) -> Array | None:
+        """The value of a constant; None for one in external data without a folder, and for text of a `Constant`."""
         if name in self.producer:
             return _of_constant(self.model.graph.node[self.producer[name]])
         for tensor in self.model.graph.initializer:
-            if tensor.name == name and (folder is not None or tensor.data_location != onnx.TensorProto.EXTERNAL):
-                return model_file.array_of(tensor, folder or Path())
+            if tensor.name == name and (self.folder is not None or tensor.data_location != onnx.TensorProto.EXTERNAL):
+                return model_file.array_of(tensor, self.folder or Path())
         return None
 
     def list_outputs(self, node: int) -> tuple[str, ...]:
@@ -103,8 +105,9 @@ class Wiring:
         return (0, *(cut for cut in real if all(map(self.can_be_output, self.frontier(cut)))), self.nodes)
 
 
-def wire(model: onnx.ModelProto, fed: Collection[str] = ()) -> Wiring:
-    """The wiring of a model. fed: names of the feeds; an initializer among them is an input that has a default."""
+def wire(model: onnx.ModelProto, fed: Collection[str] = (), folder: Path | None = None) -> Wiring:
+    """The wiring of a model. fed: names of the feeds; an initializer among them is an input that has a default. folder:
+    where the model's external data is, for its values."""
     graph = model.graph
     stored = {tensor.name for tensor in graph.initializer} | {sparse.values.name for sparse in graph.sparse_initializer}
     inputs = tuple(value.name for value in graph.input if value.name not in stored or value.name in fed)
@@ -122,7 +125,7 @@ def wire(model: onnx.ModelProto, fed: Collection[str] = ()) -> Wiring:
         if names and fixed.issuperset(names):
             fixed.update(filter(None, node.output))
     last_read.update((output.name, len(graph.node)) for output in graph.output)
-    return Wiring(model, inputs, frozenset(constants), frozenset(fixed), tuple(reads), producer, last_read)
+    return Wiring(model, inputs, frozenset(constants), frozenset(fixed), tuple(reads), producer, last_read, folder)
 
 
 def find_captured_names(graph: onnx.GraphProto) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from epcheck.models.accuracy.verdict import Verdict
 from epcheck.models.execution.session import Level
+from epcheck.models.graph.external_data import DataPart
 from epcheck.models.precision.node_precision import NodePrecision
 from epcheck.models.quantization.result import Quantization
 from epcheck.models.validation.names import shorten_words
@@ -55,10 +56,10 @@ class Diagnosis:
     converted: whether a float32 model was asked what it were in float16. facts: of the target's worker. truth: who
     computed it. nodes: all that compute in float16, in the order of the graph; those that have to stay in float32 are
     marked. before: the model in float16. after: with those nodes in float32; None where there are none. mended: that
-    model, serialized, where it was asked for. written: its file. is_minimal: whether it was shown for each single node
-    of the set that the fault comes back without it. sessions: of the target. obstacle: why nobody can tell, and what to
-    do. feeds_generated: whether the feeds were generated. quantization: of its QuantizeLinear and DequantizeLinear
-    nodes; None where there are none.
+    model, serialized, where it was asked for; data: its external data. written: its file. is_minimal: whether it was
+    shown for each single node of the set that the fault comes back without it. sessions: of the target. obstacle: why
+    nobody can tell, and what to do. feeds_generated: whether the feeds were generated. quantization: of its
+    QuantizeLinear and DequantizeLinear nodes; None where there are none.
     """
 
     path: Path
@@ -75,6 +76,7 @@ class Diagnosis:
     sessions: int
     written: Path | None = None
     mended: bytes | None = field(default=None, repr=False, compare=False)
+    data: tuple[DataPart, ...] = ()
     obstacle: str = ""
     feeds_generated: bool = False
     quantization: Quantization | None = None
@@ -140,8 +142,8 @@ class Diagnosis:
 
 def document(diagnosis: Diagnosis) -> dict[str, Any]:
     """The diagnosis as a JSON document. Scalars may be infinite."""
-    found = asdict(replace(diagnosis, mended=None))
-    del found["mended"]
+    found = asdict(replace(diagnosis, mended=None, data=()))
+    del found["mended"], found["data"]
     found["path"] = str(diagnosis.path)
     found["written"] = None if diagnosis.written is None else str(diagnosis.written)
     for each, node in zip(found["nodes"], diagnosis.nodes, strict=True):

@@ -10,6 +10,7 @@ nodes in float32 after the other.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
@@ -31,6 +32,7 @@ from epcheck.models.execution.runner import make_runner
 from epcheck.models.execution.session import DEADLINE_S, Level, ModelSessions
 from epcheck.models.feeds.trials import Feeding, Trial, trials
 from epcheck.models.graph import values
+from epcheck.models.graph.external_data import DataPart, pack
 from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.inlining import inline_file
 from epcheck.models.graph.wiring import wire
@@ -61,6 +63,7 @@ class DiagnosisRequest:
     model: an ONNX file; its external data lies beside it. converted: ask of a float32 model what it were in float16.
     level: of graph optimisation. override: of thresholds. limits: of the search for the smallest set. deadline_s:
     seconds for each step of a session. mended: give the model that is right, checked as the bytes of its file.
+    data_name: of the file of external data that will be beside it; None where it stays beside the model of the request.
     """
 
     model: Path
@@ -72,6 +75,7 @@ class DiagnosisRequest:
     limits: Limits = field(default_factory=Limits)
     deadline_s: float = DEADLINE_S
     mended: bool = False
+    data_name: str | None = None
 
 
 @dataclass(frozen=True)
@@ -94,17 +98,15 @@ def diagnose(request: DiagnosisRequest, report: Callable[[str], None] = lambda _
     path, target = request.model.absolute(), request.target
     report("inspecting the file")
     parsed = model_file.parse(path)
-    if model_file.bytes_of(parsed, path) > LARGE_BYTES:
-        size = f"larger than {LARGE_BYTES >> 20} MiB"
-        raise DoctorError(f"'{request.model}' is {size}, too large for the oracle")
-    whole = model_file.embed_data(parsed, path)
+    whole = embed_weights(parsed, path, model_file.bytes_of(parsed, path))
+    folder = path.parent if any(True for _ in model_file.external_tensors(whole)) else None
     graph = placement.name_nodes(inline_file(request.model, whole))
-    asked = subject(graph, request.converted)
+    asked = subject(graph, request.converted, folder)
     tried = tuple(trials(graph, request.feeding))
     with ExitStack() as resources:
         sessions = resources.enter_context(ModelSessions(target, request.deadline_s))
         report("checking its quantisers")
-        quantization = examination.examine(wire(graph), sessions, tried, request.level, request.limits)
+        quantization = examination.examine(wire(graph, folder=folder), sessions, tried, request.level, request.limits)
         if asked.nodes:
             found = _Doctor(asked, sessions, tried, request).diagnosis(path, report)
         elif quantization is not None:
@@ -117,6 +119,12 @@ def diagnose(request: DiagnosisRequest, report: Callable[[str], None] = lambda _
             ask = "" if request.converted else " or quantisation; --float16 checks it as converted to float16"
             raise DoctorError(f"'{request.model}' has no node {what}{ask}")
         return replace(found, quantization=quantization, sessions=sessions.created)
+
+
+def embed_weights(model: onnx.ModelProto, path: Path, size: int) -> onnx.ModelProto:
+    """The model of a file with its weights in it; the same object. Of a large one, of so many bytes, those from
+    MAPPED_BYTES on stay where they are. Raises ModelFileError."""
+    return model_file.embed_data(model, path, model_file.MAPPED_BYTES if size > LARGE_BYTES else math.inf)
 
 
 def _of_quantizers(quantization: Quantization, found: Diagnosis) -> Diagnosis:
@@ -178,7 +186,10 @@ class _Doctor:
         mended = model.SerializeToString() if self._request.mended else None
         again = model if mended is None else onnx.ModelProto.FromString(mended)
         after = self._attempt(again) if kept or mended is not None else None
-        return replace(found, nodes=nodes, after=after, is_minimal=smallest.is_minimal, mended=mended)
+        parts: tuple[DataPart, ...] = ()
+        if mended is not None and self._request.data_name is not None and self._subject.folder is not None:
+            mended, parts = pack(model, found.path, self._request.data_name)
+        return replace(found, nodes=nodes, after=after, is_minimal=smallest.is_minimal, mended=mended, data=parts)
 
     def _compute_truth(self) -> str:
         """Why there is none; empty where there is."""
@@ -187,7 +198,8 @@ class _Doctor:
             recorder = Recorder()
             left = until - time.monotonic()
             try:
-                evaluation = oracle.evaluate(self._subject.model, trial.inputs, max_seconds=left, disturbance=recorder)
+                evaluation = oracle.evaluate(self._subject.model, trial.inputs, max_seconds=left, disturbance=recorder,
+                                             folder=self._subject.folder)  # fmt: skip
             except OracleError as error:
                 return "" if self._known else f"no oracle for this model: {error}"
             recorder.add({name: value for name, value in trial.inputs.items() if isinstance(value, np.ndarray)})
@@ -200,7 +212,9 @@ class _Doctor:
         """A model on the target. is_search: stop at the first trial that is not right."""
         found: list[verdict.Verdict] = []
         for known in self._known:
-            outcome = self._sessions.run(model, known.trial.inputs, level=self._request.level)
+            outcome = self._sessions.run(
+                model, known.trial.inputs, level=self._request.level, folder=self._subject.folder
+            )
             if outcome.stage == RUN and known.trial.instead is not None:
                 continue  # a batch that the model does not take
             if not outcome.is_done:
@@ -220,8 +234,8 @@ class _Doctor:
         """Each node in float16, as the trials show it."""
         single: dict[str, Observed] = {}
         whole: dict[str, Observed] = {}
-        ask = make_runner(self._sessions)
-        options = SearchOptions(self._request.level, self._request.limits)
+        ask = make_runner(self._sessions, self._subject.folder)
+        options = SearchOptions(self._request.level, self._request.limits, self._subject.folder)
         for known in self._known:
             search = Search(self._subject.narrow, known.trial.inputs, ask, ask, options)
             try:

@@ -6,10 +6,11 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
 import numpy as np
-from onnx import numpy_helper
 
+from epcheck.conformance.test_data import model_file
 from epcheck.generators.array import Array
 from epcheck.models.accuracy.metrics import Metrics, measure, portion
 from epcheck.models.execution.model_outcome import DONE
@@ -184,7 +185,7 @@ def _weights(subject: Subject) -> dict[str, float]:
     found = {}
     for tensor in subject.model.graph.initializer:
         if tensor.data_type == subject.retyping.old:
-            value = numpy_helper.to_array(tensor)
+            value = model_file.array_of(tensor, subject.folder or Path())
             found[tensor.name] = float(np.max(np.abs(value), initial=0.0, where=np.isfinite(value)))
     return found
 

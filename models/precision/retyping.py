@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -28,7 +29,8 @@ LEAST_IR_VERSION = 4
 class Retyping:
     """A change of type of a model's nodes.
 
-    model: its weights are in it, and every node has a name. old, new: TensorProto.DataType. places: node -> what
+    model: every node has a name. Weights that are in it get the new type; those in external data stay there, and a Cast
+    is put behind them. old, new: TensorProto.DataType. places: node -> what
     changes where it is chosen, of those that can be chosen.
     """
 
@@ -60,10 +62,10 @@ class Retyping:
         return _Application(self, frozenset(chosen)).model()
 
 
-def retyping(model: onnx.ModelProto, old: int, new: int) -> Retyping:
-    """The change of this model. Nodes that hold graphs, and operators that do not take the new type, stay as they
-    are."""
-    wiring = wire(model)
+def retyping(model: onnx.ModelProto, old: int, new: int, folder: Path | None = None) -> Retyping:
+    """The change of this model. folder: where its external data is; None where it has none. Nodes that hold
+    graphs, and operators that do not take the new type, stay as they are."""
+    wiring = wire(model, folder=folder)
     types = element_types(wiring)
     opsets = {entry.domain: entry.version for entry in model.opset_import}
     found = {at: places(node, opsets, types, old, new) for at, node in enumerate(model.graph.node)}
@@ -91,9 +93,9 @@ class _Application:
             graph.ClearField(name)
         graph.node.extend(self._nodes())
         for tensor in source.graph.initializer:
-            if tensor.name in self._read_old or tensor.name not in self._read_new:
+            if tensor.name in self._read_old or tensor.name not in self._read_new or _is_external(tensor):
                 graph.initializer.add().CopyFrom(tensor)
-            if tensor.name in self._read_new:
+            if tensor.name in self._read_new and not _is_external(tensor):
                 graph.initializer.append(self._weight(tensor))
         self._keep_inputs(changed)
         gone = self._made_new - self._read_old
@@ -112,9 +114,11 @@ class _Application:
         """The nodes and the Casts, in topological order."""
         fed = [name for name in self._retyping.wiring.inputs if name in self._read_new]
         yield from (self._cast(name, self._retyping.new) for name in fed)
-        for sparse in self._retyping.model.graph.sparse_initializer:
-            if sparse.values.name in self._read_new:
-                yield self._cast(sparse.values.name, self._retyping.new)
+        graph = self._retyping.model.graph
+        kept = [tensor.name for tensor in graph.initializer if _is_external(tensor)]
+        for name in (*kept, *(sparse.values.name for sparse in graph.sparse_initializer)):
+            if name in self._read_new:
+                yield self._cast(name, self._retyping.new)
         for at, source in enumerate(self._retyping.model.graph.node):
             yield self._retype_node(at, source) if at in self._chosen else source
             for name in filter(None, source.output):
@@ -171,3 +175,7 @@ class _Application:
             yield from (name for place, name in enumerate(node.input) if place not in changed)
             for _, body in bodies(node):
                 yield from find_captured_names(body)
+
+
+def _is_external(tensor: onnx.TensorProto) -> bool:
+    return bool(tensor.data_location == TensorProto.EXTERNAL)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,11 @@ class Subject:
     def model(self) -> onnx.ModelProto:
         """The model of the file."""
         return self.retyping.model
+
+    @property
+    def folder(self) -> Path | None:
+        """Where the external data of all of these models is; None where they have none."""
+        return self.retyping.wiring.folder
 
     @property
     def wiring(self) -> Wiring:
@@ -94,7 +100,8 @@ def _round_to_type(value: Array, element_type: int) -> Array:
         return value.astype(_DTYPES[element_type])
 
 
-def subject(model: onnx.ModelProto, converted: bool) -> Subject:
-    """The subject of a model with its weights in it, whose functions are inlined. converted: it is a float32 model, and
-    every node that can is taken to float16."""
-    return Subject(retyping(model, WIDE, NARROW) if converted else retyping(model, NARROW, WIDE), converted)
+def subject(model: onnx.ModelProto, converted: bool, folder: Path | None = None) -> Subject:
+    """The subject of a model whose functions are inlined. converted: it is a float32 model, and every node that can is
+    taken to float16. folder: where its external data is; None where it has none."""
+    types = (WIDE, NARROW) if converted else (NARROW, WIDE)
+    return Subject(retyping(model, *types, folder), converted)

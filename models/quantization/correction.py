@@ -8,6 +8,7 @@ kernels read it. Weights that saturate are lost: the float values are not in the
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -27,9 +28,12 @@ BIAS_INPUT = 2
 """The place of the bias among the inputs of Conv, ConvTranspose and Gemm."""
 
 
-def correct(model: onnx.ModelProto, faults: Sequence[FaultyQuantizer]) -> tuple[onnx.ModelProto, dict[int, str]]:
-    """The model with its faulty quantisers corrected, and node index -> what was done, of those that could be."""
-    wiring = wire(model)
+def correct(
+    model: onnx.ModelProto, faults: Sequence[FaultyQuantizer], folder: Path | None = None
+) -> tuple[onnx.ModelProto, dict[int, str]]:
+    """The model with its faulty quantisers corrected, and node index -> what was done, of those that could be. folder:
+    where the model's external data is; None where it has none."""
+    wiring = wire(model, folder=folder)
     found = {each.node.index: each for each in quantizers(wiring)}
     pairs = float_model.pairs(wiring, tuple(found.values()))
     suggested = {
@@ -54,8 +58,8 @@ def correct(model: onnx.ModelProto, faults: Sequence[FaultyQuantizer]) -> tuple[
             case QuantizerFault.ZERO_POINT:
                 done.update(_write_zero_point(changed, found[at]))
             case QuantizerFault.AXIS:
-                done.update(_choose_axis(changed, found[at]))
-    done.update(_requantize_biases(changed))
+                done.update(_choose_axis(changed, found[at], folder))
+    done.update(_requantize_biases(changed, folder))
     return changed, done
 
 
@@ -91,9 +95,9 @@ def _write_zero_point(model: onnx.ModelProto, each: Quantizer) -> Iterator[tuple
         yield each.node.index, f"its zero point is {number} in {each.dtype.name}, of the shape of its scale"
 
 
-def _choose_axis(model: onnx.ModelProto, each: Quantizer) -> Iterator[tuple[int, str]]:
+def _choose_axis(model: onnx.ModelProto, each: Quantizer, folder: Path | None) -> Iterator[tuple[int, str]]:
     """Set the axis of a constant to the one along which every slice reaches the end of the range."""
-    wiring = wire(model)
+    wiring = wire(model, folder=folder)
     levels = wiring.constant(each.source) if each.source in wiring.constants else None
     if levels is None or each.blocked:
         return
@@ -106,10 +110,10 @@ def _choose_axis(model: onnx.ModelProto, each: Quantizer) -> Iterator[tuple[int,
             yield each.node.index, f"its axis is {axis}"
 
 
-def _requantize_biases(model: onnx.ModelProto) -> Iterator[tuple[int, str]]:
+def _requantize_biases(model: onnx.ModelProto, folder: Path | None) -> Iterator[tuple[int, str]]:
     """Give each bias of int32 the scale with which fused kernels read it, which may be another now, and the levels that
     its values have there."""
-    wiring = wire(model)
+    wiring = wire(model, folder=folder)
     found = {each.node.index: each for each in quantizers(wiring)}
     made = {each.result: each for each in found.values()}
     for fault in parameters.faults(wiring, tuple(found.values())):

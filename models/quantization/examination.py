@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import onnx
 
+from epcheck.conformance.test_data import model_file
 from epcheck.generators.array import Array
 from epcheck.models.accuracy.metrics import measure
 from epcheck.models.execution.session import Level, ModelSessions
@@ -67,6 +68,7 @@ class _Examination:
         self._wiring, self._sessions, self._level = wiring, sessions, level
         self._most = sessions.created + limits.sessions
         self._until = time.monotonic() + limits.seconds
+        self._folder = wiring.folder if any(True for _ in model_file.external_tensors(wiring.model)) else None
         self._pairs: tuple[Pair, ...] = ()
         self._known: list[KnownOutputs] = []
 
@@ -100,7 +102,7 @@ class _Examination:
             recorder.add(trial.inputs.items())
             try:
                 values = oracle.evaluate(model, trial.inputs, max_seconds=until - time.monotonic(),
-                                         disturbance=recorder).values  # fmt: skip
+                                         disturbance=recorder, folder=self._folder).values  # fmt: skip
             except OracleError as error:
                 return recorder.seen, "" if self._known else f"no floating-point oracle: {error}"
             self._known.append(KnownOutputs(trial, dict(tensors_by_name(values))))
@@ -131,7 +133,7 @@ class _Examination:
             return None, "search limit reached"
         worst: list[float] = []
         for known in self._known:
-            outcome = self._sessions.run(model, known.trial.inputs, level=level)
+            outcome = self._sessions.run(model, known.trial.inputs, level=level, folder=self._folder)
             if not outcome.is_done:
                 if known.trial.instead is not None:
                     continue  # a batch that the model does not take

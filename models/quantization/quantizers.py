@@ -121,7 +121,8 @@ def _constants(wiring: Wiring) -> dict[str, Array]:
     stored = {tensor.name: tensor for tensor in wiring.model.graph.initializer if tensor.name in names}
     found = {}
     for name in names:
-        value = numpy_helper.to_array(stored[name]) if name in stored else wiring.constant(name)
+        in_model = name in stored and stored[name].data_location != onnx.TensorProto.EXTERNAL
+        value = numpy_helper.to_array(stored[name]) if in_model else wiring.constant(name)
         if value is not None:
             found[name] = value
     return found

@@ -64,7 +64,7 @@ class Search:
         baseline: Runner,
         options: SearchOptions,
     ) -> None:
-        self.wiring: Wiring = wire(model, feeds)
+        self.wiring: Wiring = wire(model, feeds, options.folder)
         self.feeds, self.options = dict(feeds), options
         self.candidate_values: dict[str, Feed] = dict(feeds)
         self.expected: dict[str, Feed] = dict(feeds)
@@ -192,7 +192,7 @@ class Search:
     def constants(self, nodes: Iterable[int]) -> dict[str, Array]:
         """The constants that these nodes read, as far as their values can be loaded."""
         names = {name for node in nodes for name in self.wiring.reads[node] if name in self.wiring.constants}
-        found = ((name, self.wiring.constant(name, self.options.folder)) for name in sorted(names))
+        found = ((name, self.wiring.constant(name)) for name in sorted(names))
         return {name: value for name, value in found if value is not None}
 
     def possible_outputs(self) -> list[str]:

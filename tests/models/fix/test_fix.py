@@ -15,8 +15,10 @@ from fault_injection.planted_quantizers import planted as planted_quantizers
 from onnx import TensorProto, helper, numpy_helper
 
 from epcheck import api
+from epcheck.conformance.test_data import model_file
 from epcheck.conformance.test_data.model_file import ModelFileError
-from epcheck.models.fix.fix import pack
+from epcheck.models.graph.external_data import pack
+from epcheck.models.precision import doctor
 
 
 @pytest.fixture
@@ -115,7 +117,13 @@ def test_an_output_is_needed(int8: Path) -> None:
     assert "write --out FILE, or --dry-run" in done.err
 
 
-def test_external_data_is_written_beside_the_output(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_large", [False, True])
+def test_external_data_is_written_beside_the_output(
+    is_large: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_large:
+        monkeypatch.setattr(doctor, "LARGE_BYTES", 100)
+        monkeypatch.setattr(model_file, "MAPPED_BYTES", 100)
     (tmp_path / "in").mkdir()
     source = tmp_path / "in" / "int8.onnx"
     model, feeds, _, _ = planted_quantizers("activation saturates")
@@ -123,8 +131,10 @@ def test_external_data_is_written_beside_the_output(tmp_path: Path) -> None:
     np.savez(tmp_path / "feeds.npz", **feeds)
     weights = (tmp_path / "in" / "weights").read_bytes()
     out = tmp_path / "out" / "fixed.onnx"
-    found = api.fix(api.FixOptions(source, target="cpu", out=out, feeds=tmp_path / "feeds.npz"))
+    found = api.fix(api.FixOptions(source, target="cpu", out=out, feeds=tmp_path / "feeds.npz", own_process=False))
     assert found.status == "fixed"
+    kept = [tensor.name for tensor in model_file.external_tensors(onnx.load(out, load_external_data=False))]
+    assert bool(kept) == is_large
     assert (tmp_path / "in" / "weights").read_bytes() == weights
     session = onnxruntime.InferenceSession(out, providers=["CPUExecutionProvider"])
     assert session.run(None, dict(feeds))[0].shape == (8, 16)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,14 @@ import numpy as np
 import onnx
 import pytest
 from fault_injection.planted_precision import FAULTS, planted
-from onnx import TensorProto
+from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
 
 from epcheck import api
 from epcheck.conformance.targets.specification import resolve
+from epcheck.conformance.test_data import model_file
 from epcheck.models.feeds.trials import Feeding
-from epcheck.models.precision import page
+from epcheck.models.precision import doctor, page
 from epcheck.models.precision.diagnosis import Diagnosis, document
 from epcheck.models.precision.doctor import DiagnosisRequest, DoctorError, diagnose
 from epcheck.models.precision.node_precision import PrecisionFault
@@ -52,6 +55,37 @@ def test_a_float32_model_is_asked_what_it_were_in_float16(tmp_path: Path) -> Non
     fixed = onnx.ModelProto.FromString(found.mended)
     assert sum(tensor.data_type == TensorProto.FLOAT16 for tensor in fixed.graph.initializer) == 4
     assert [value.type.tensor_type.elem_type for value in fixed.graph.input] == [TensorProto.FLOAT]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_a_large_model_keeps_its_weights_where_they_are(
+    dtype: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subject = planted("scaled up and down", 2, 0, dtype)
+    path, out = tmp_path / "in" / "model.onnx", tmp_path / "out" / "mended.onnx"
+    path.parent.mkdir()
+    onnx.save(subject.model, path, save_as_external_data=True, location="weights", size_threshold=100)
+    np.savez(tmp_path / "feeds.npz", **subject.feeds)
+    options = api.DoctorOptions(path, target="reference", feeds=tmp_path / "feeds.npz", write=out, own_process=False,
+                                float16=dtype == np.float32)  # fmt: skip
+    small = api.doctor(options)
+    embedded = onnx.load(out, load_external_data=False)
+    assert not any(True for _ in model_file.external_tensors(embedded))
+    monkeypatch.setattr(doctor, "LARGE_BYTES", 100)
+    monkeypatch.setattr(model_file, "MAPPED_BYTES", 100)
+    large = api.doctor(options)
+    assert (large.status, {node.name for node in large.keep}) == ("mended", subject.smallest)
+    assert [replace(each, alone=None, inside=None) for each in large.nodes] == [
+        replace(each, alone=None, inside=None) for each in small.nodes
+    ]
+    mended = onnx.load(out, load_external_data=False)
+    assert {place.file.name for place in model_file.external_data(mended, out)} == {"mended.onnx.data"}
+    assert [tensor.data_type for tensor in model_file.external_tensors(mended)] == [
+        helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    ] * 2  # as they were
+    of_both = [ReferenceEvaluator(onnx.load(out)).run(None, subject.feeds)[0], ReferenceEvaluator(embedded).run(
+        None, subject.feeds)[0]]  # fmt: skip
+    np.testing.assert_array_equal(*of_both)
 
 
 def test_what_float16_does_is_said_of_each_node(tmp_path: Path) -> None:
