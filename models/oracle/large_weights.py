@@ -1,8 +1,9 @@
 """Nodes that read a large weight: it is widened to float64 a block at a time, never as a whole.
 
 A block is some columns of a product's weight, or the rows that a Gather takes. Each element of the result is the same
-sum of the same terms as with the whole weight; BLAS adds them in the same order as long as its kernels do not depend on
-the number of columns, so that the result is the same, but for a last bit. Other operators get the whole weight.
+sum of the same terms as with the whole weight. BLAS adds them in an order that depends on where the column is in a
+group of columns that its kernels compute together: with blocks of whole groups, on one thread, the bits are the same.
+Other operators get the whole weight.
 """
 
 from __future__ import annotations
@@ -22,7 +23,11 @@ WHOLE_BYTES = 128 << 20
 """Bytes, in float64, up to which a weight is widened as a whole."""
 
 BLOCK_BYTES = 32 << 20
-"""Bytes of a block in float64, of at least one column."""
+"""Bytes of a block in float64, of at least one group of columns: more than the 10^6 products up to which OpenBLAS has
+kernels of another order."""
+
+GROUP = 384
+"""Columns: a multiple of the widths of OpenBLAS's kernels for float64, which are 4, 8, 12, 16 and 24."""
 
 WIDE = np.dtype(np.float64).itemsize
 
@@ -126,9 +131,10 @@ def _is_large_matrix(value: Feed) -> TypeGuard[Array]:
 
 
 def _blocks(columns: int, rows: int) -> Iterator[slice]:
-    """The columns in blocks."""
-    width = max(1, BLOCK_BYTES // (rows * WIDE))
-    return (slice(start, min(start + width, columns)) for start in range(0, columns, width))
+    """The columns in blocks, the last of which has the rest as well: one of a single column is another product."""
+    width = max(1, BLOCK_BYTES // (rows * WIDE * GROUP)) * GROUP
+    count = max(1, columns // width)
+    return (slice(at * width, (at + 1) * width if at + 1 < count else columns) for at in range(count))
 
 
 def _columns(value: Feed, at: slice, columns: int) -> Feed:

@@ -16,6 +16,7 @@ import onnx
 import pytest
 import written_models
 from onnx import TensorProto, helper, numpy_helper
+from threadpoolctl import threadpool_limits
 
 from epcheck.conformance.test_data import model_file
 from epcheck.generators.array import Array
@@ -77,7 +78,8 @@ def test_a_large_weight_gives_what_a_small_one_gives(name: str, monkeypatch: pyt
         return np.asarray(value, np.float64) if np.asarray(value).dtype.kind == "f" else value
 
     monkeypatch.setattr(large_weights, "WHOLE_BYTES", 0)
-    monkeypatch.setattr(large_weights, "BLOCK_BYTES", 5 * 16 * 8)  # 5 columns of 16 elements
+    monkeypatch.setattr(large_weights, "GROUP", 5)
+    monkeypatch.setattr(large_weights, "BLOCK_BYTES", 0)
     monkeypatch.setattr(large_weights, "widen_value", widen)
     found = oracle.evaluate(built, {"x": x}).values["y"]
     assert isinstance(found, np.ndarray)
@@ -86,6 +88,19 @@ def test_a_large_weight_gives_what_a_small_one_gives(name: str, monkeypatch: pyt
     assert np.array_equal(found, expected)
     largest = max(value.size for each, value in weights.items() if each != "x")
     assert (max(widened) < largest) == (name not in ("other", "weight first"))
+
+
+@pytest.mark.parametrize(("rows", "inner", "columns"), [(1, 96, 1900), (8, 400, 1537), (37, 300, 801)])
+def test_blocks_give_the_bits_of_the_whole_product(
+    rows: int, inner: int, columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, w = (RNG.standard_normal(shape).astype(np.float32) for shape in ((rows, inner), (inner, columns)))
+    built = one_node("MatMul", {"x": X, "w": w}, x)
+    with threadpool_limits(1):
+        expected = np.asarray(oracle.evaluate(built, {"x": x}).values["y"])
+        monkeypatch.setattr(large_weights, "WHOLE_BYTES", 0)
+        monkeypatch.setattr(large_weights, "BLOCK_BYTES", 0)
+        assert np.asarray(oracle.evaluate(built, {"x": x}).values["y"]).tobytes() == expected.tobytes()
 
 
 def test_an_index_beyond_a_large_table_is_refused_as_that_of_a_small_one(monkeypatch: pytest.MonkeyPatch) -> None:
