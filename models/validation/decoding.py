@@ -443,7 +443,7 @@ def make_compute(
         instead = "; the baseline's answer in one pass takes its place" if own and not true else ""
         return Whole(
             true, own, f"{known.words}{instead}", judge.thresholds,
-            lambda once: truth.evaluate_with_rounding(judge.whole, trial, substitutes, truth.ORACLE_S, once),
+            lambda once: judge.evaluate_with_rounding(trial, substitutes, truth.ORACLE_S, once),
         )  # fmt: skip
 
     return compute

@@ -102,7 +102,7 @@ class OutputJudge:
             baseline = expected[at].outputs if at < len(expected) and expected[at].is_done else None
             asked = trial.name, candidate.outputs, baseline, known.values[at], self.thresholds
             started = time.monotonic()
-            judged = judge_outputs(asked, partial(self._evaluate_with_rounding, trial, substitutes, seconds))
+            judged = judge_outputs(asked, partial(self.evaluate_with_rounding, trial, substitutes, seconds))
             seconds -= time.monotonic() - started
             if trial.expected:
                 known_values = baseline, known.values[at]
@@ -110,9 +110,10 @@ class OutputJudge:
             found += (each for each in judged if each.right or not self._differs_by_chance(each.output))
         return tuple(found)
 
-    def _evaluate_with_rounding(
+    def evaluate_with_rounding(
         self, trial: Trial, substitutes: Mapping[str, Feed], seconds: float, once: bool = False
     ) -> Iterator[Mapping[str, Feed]]:
+        """As `truth.evaluate_with_rounding`, of this model."""
         return truth.evaluate_with_rounding(self.whole, trial, substitutes, seconds, once, self._model.data_folder)
 
     def _compare_expected(
@@ -128,7 +129,7 @@ class OutputJudge:
         asked = trial.name, outputs, dict(truth.tensors_by_name(renamed)), known, self.thresholds
         judged = list(verdict.judge_expected(*asked))
         if any(each.is_far_off for each in judged):
-            noisy = list(self._evaluate_with_rounding(trial, substitutes, seconds, once=True))
+            noisy = list(self.evaluate_with_rounding(trial, substitutes, seconds, once=True))
             judged = list(verdict.judge_expected(*asked, noisy))
         return judged
 

@@ -21,7 +21,7 @@ from epcheck.cli.main import app
 from epcheck.conformance.targets.target import Target
 from epcheck.models.execution.model_outcome import DONE, ModelOutcome
 from epcheck.models.feeds.decoder import Batch, find_decoder
-from epcheck.models.validation import judging
+from epcheck.models.validation import truth
 from epcheck.models.validation.decoding import Generating, Whole
 from epcheck.models.validation.generation import (
     CHUNKS,
@@ -192,17 +192,18 @@ def test_a_tie_within_the_bound_is_no_fault(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [None, append_in_front])
-def test_a_model_that_is_too_large_for_an_oracle_is_held_against_the_baseline_in_one_pass(
+def test_a_model_that_takes_too_long_for_an_oracle_is_held_against_the_baseline_in_one_pass(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[onnx.ModelProto], None] | None
 ) -> None:
-    monkeypatch.setattr(judging, "LARGE_BYTES", 1)
+    monkeypatch.setattr(truth, "ORACLE_S", 0.0)
     model = plain_decoder()
     if change is not None:
         change(model)
     found = decode(tmp_path, model, own_process=False)
     assert found.generation is not None
     assert found.generation.truth == (
-        "the model is too large for an oracle; the baseline's answer in one pass takes its place"
+        "no oracle for this model: time limit reached at node '/Add' (Add); the baseline's answer in one pass takes "
+        "its place"
     )
     fault = modes_of(found)[STEPS].fault
     assert (found.status, fault and (fault.call, fault.against, fault.is_of_model)) == (
