@@ -3,6 +3,7 @@
     python benchmarks/real_models.py --target cpu dml     # a table in Markdown, and a page for each
     python benchmarks/real_models.py --only silero        # those whose file has this in its name
     python benchmarks/real_models.py --culprit            # as the command does it; without, no search where it is wrong
+    python benchmarks/real_models.py --pairs 3 MODEL...   # times of the command beside two plain sessions, on CPU
 
 The bound of the time is 3 times that of two plain sessions, and 5 s. A plain session starts a worker, creates the
 session and runs each set of feeds twice; there is one of the target and one of the baseline.
@@ -15,9 +16,11 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import statistics
 import subprocess
 import sys
 import tarfile
+import tempfile
 import time
 import zipfile
 from collections.abc import Iterator
@@ -211,13 +214,36 @@ def rows(models: list[Model], targets: list[str], folder: Path, culprit: bool) -
             )
 
 
+def time_pairs(path: Path, count: int) -> str:
+    """A line with the times of the command and of two plain sessions, of so many pairs: medians, least and greatest."""
+    command = [sys.executable, "-P", "-c", "from epcheck.cli.start import main; main()", "validate", str(path)]
+    validated, plain = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(count):
+            started = time.monotonic()
+            subprocess.run([*command, "--target", "cpu", "--html", f"{folder}/page.html"], stdout=subprocess.DEVNULL)
+            validated.append(time.monotonic() - started)
+            plain.append(plain_s(path, "cpu"))
+    whole, two = statistics.median(validated), statistics.median(plain)
+    return (
+        f"{path}: {whole:.2f} s ({min(validated):.2f} to {max(validated):.2f}), two plain sessions {two:.2f} s "
+        f"({min(plain):.2f} to {max(plain):.2f}): {whole - TIMES * two:.2f} s above {TIMES:g} times"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--target", nargs="+", default=["cpu"])
     parser.add_argument("--only", default="", help="part of a file's name")
     parser.add_argument("--folder", type=Path, default=Path("real-models"))
     parser.add_argument("--culprit", action="store_true", help="search for the nodes at fault")
+    parser.add_argument("--pairs", type=int, default=0, help="time the command beside two plain sessions so often")
+    parser.add_argument("models", nargs="*", type=Path, help="with --pairs")
     options = parser.parse_args()
+    for path in options.models if options.pairs else ():
+        print(time_pairs(path, options.pairs), flush=True)
+    if options.pairs:
+        return
     chosen = [model for model in MODELS if options.only in model.name]
     for row in rows(chosen, options.target, options.folder, options.culprit):
         print(row, flush=True)
