@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx
-from onnx import helper
 
 from epcheck.generators.array import Array
 from epcheck.generators.error import EpcheckError
 from epcheck.models.graph import values
+from epcheck.models.graph.attributes import read_integer
 from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.values import UNKNOWN, Type
 
@@ -110,7 +110,7 @@ def find_decoder(model: onnx.ModelProto) -> Decoder:
     dtypes = {name: type_.dtype for name, type_ in inputs.items() if name not in pairs}
     keepers = [node for node in model.graph.node if node.op_type == GROUP_QUERY]
     caches = tuple(_find_cache(model, keepers, name, present, inputs[name]) for name, present in pairs.items())
-    windows = [size for node in keepers if (size := _attribute(node, "local_window_size", -1)) > 0]
+    windows = [size for node in keepers if (size := read_integer(node, "local_window_size", -1)) > 0]
     kept = {name for node in keepers for name in node.input[3:5]}
     batch = next((shape[0] for type_ in inputs.values() if (shape := type_.shape) and shape[0] is not None), None)
     if batch not in (None, 1):
@@ -142,16 +142,12 @@ def _find_cache(
     node = next((node for node in keepers if past in node.input[3:5]), None)
     if node is not None and (heads is None or size is None):
         query, key = (values.of_graph(model.graph).get(name, UNKNOWN).shape for name in node.input[:2])
-        heads = _attribute(node, "kv_num_heads", 0)
-        width, count = (key, heads) if node.input[1] else (query, _attribute(node, "num_heads", 0) + 2 * heads)
+        heads = read_integer(node, "kv_num_heads", 0)
+        width, count = (key, heads) if node.input[1] else (query, read_integer(node, "num_heads", 0) + 2 * heads)
         size = width[-1] // count if width and width[-1] and count else None
     if not heads or not size:
         raise NotADecoderError(_say_unlike(f"the heads of '{past}' and their size are not known: {declared}"))
     return Cache(past, present, heads, size, declared.dtype)
-
-
-def _attribute(node: onnx.NodeProto, name: str, default: int) -> int:
-    return next((int(helper.get_attribute_value(each)) for each in node.attribute if each.name == name), default)
 
 
 def find_positions(decoder: Decoder, batch: Batch, end: int) -> Array:

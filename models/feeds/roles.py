@@ -16,6 +16,7 @@ import onnx
 from epcheck.generators.array import Array
 from epcheck.models.feeds import audio
 from epcheck.models.feeds.uses import Use
+from epcheck.models.graph.attributes import read_integer
 from epcheck.models.graph.skeleton import Shape
 
 
@@ -202,7 +203,7 @@ def _makes_a_mask(use: Use, known: Known) -> bool:
     if node.op_type == "Sub" and use.index == 1 and "Cast" in use.path:
         return known.number(use.input(0)) == 1
     if node.op_type == "Cast":
-        return _attribute(node, "to", 0) == onnx.TensorProto.BOOL
+        return read_integer(node, "to", 0) == onnx.TensorProto.BOOL
     return (node.op_type, use.index) in (("Where", 0), ("And", 0), ("And", 1))
 
 
@@ -210,10 +211,6 @@ def _words(use: Use) -> Iterator[str]:
     for attribute in use.node.attribute:
         if attribute.name in ("keys_strings", "cats_strings", "pool_strings", "classlabels_strings", "stopwords"):
             yield from (word.decode(errors="replace") for word in attribute.strings)
-
-
-def _attribute(node: onnx.NodeProto, name: str, default: int) -> int:
-    return next((int(attribute.i) for attribute in node.attribute if attribute.name == name), default)
 
 
 Rule = Callable[[Use, Known], Role | None]
@@ -225,7 +222,7 @@ def _nothing(_use: Use, _known: Known) -> Role | None:
 
 def _rows(use: Use, known: Known) -> Role | None:
     """Indices along the axis of the data they select from."""
-    size = known.size(use.input(0), _attribute(use.node, "axis", 0))
+    size = known.size(use.input(0), read_integer(use.node, "axis", 0))
     return Whole(0, size - 1) if size else None
 
 
@@ -254,7 +251,7 @@ def _up_to(axis: int, attribute: str = "") -> Rule:
     """Lengths of the data along an axis, or the one that an attribute names."""
 
     def rule(use: Use, known: Known) -> Role | None:
-        size = known.size(use.input(0), _attribute(use.node, attribute, axis))
+        size = known.size(use.input(0), read_integer(use.node, attribute, axis))
         return Whole(1, size) if size else None
 
     return rule

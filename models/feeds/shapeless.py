@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-import onnx
-
 from epcheck.models.feeds import audio
 from epcheck.models.feeds.uses import Use
+from epcheck.models.graph.attributes import read_integer
 
 Sizes = tuple[int, ...]
 Shapes = Mapping[str, Sizes]
@@ -52,15 +51,11 @@ def _by_other(use: Use, constants: Shapes) -> Sizes | None:
     return None
 
 
-def _attribute(node: onnx.NodeProto, name: str, default: int) -> int:
-    return next((int(attribute.i) for attribute in node.attribute if attribute.name == name), default)
-
-
 def _conv(use: Use, constants: Shapes) -> Sizes | None:
     weights = constants.get(use.input(1), ())
     if len(weights) < 3:
         return None
-    channels = weights[0] if use.node.op_type == "ConvTranspose" else weights[1] * _attribute(use.node, "group", 1)
+    channels = weights[0] if use.node.op_type == "ConvTranspose" else weights[1] * read_integer(use.node, "group", 1)
     if len(weights) == 3:
         return (1, channels, audio.SECOND if channels == 1 else SPATIAL)
     return (1, channels, *[SPATIAL] * (len(weights) - 2))
@@ -80,8 +75,8 @@ def _gemm(use: Use, constants: Shapes) -> Sizes | None:
     weights = constants.get(use.input(1), ())
     if len(weights) != 2:
         return None
-    inner = weights[1] if _attribute(use.node, "transB", 0) else weights[0]
-    return (inner, 1) if _attribute(use.node, "transA", 0) else (1, inner)
+    inner = weights[1] if read_integer(use.node, "transB", 0) else weights[0]
+    return (inner, 1) if read_integer(use.node, "transA", 0) else (1, inner)
 
 
 def _matmul(use: Use, constants: Shapes) -> Sizes | None:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 import onnx
 from onnx import helper
 
+from epcheck.models.graph.attributes import read_integer
+
 Shape = tuple[int | None, ...] | None
 """None for an unknown rank, a None within for an unknown size."""
 
@@ -51,17 +53,12 @@ def _require_sizes(shape: Shape) -> tuple[int, ...]:
     return tuple(size for size in shape if size is not None)
 
 
-def _attribute(node: onnx.NodeProto, name: str, otherwise: int) -> int:
-    value = next((helper.get_attribute_value(a) for a in node.attribute if a.name == name), otherwise)
-    return int(value)
-
-
 def _matmul(_node: onnx.NodeProto, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> float:
     return 2.0 * _size(outputs[0]) * _require_sizes(inputs[0])[-1]
 
 
 def _gemm(node: onnx.NodeProto, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> float:
-    inner = _require_sizes(inputs[0])[0 if _attribute(node, "transA", 0) else 1]
+    inner = _require_sizes(inputs[0])[0 if read_integer(node, "transA", 0) else 1]
     return 2.0 * _size(outputs[0]) * inner
 
 

@@ -16,6 +16,7 @@ import onnx
 
 from epcheck.generators.array import Array
 from epcheck.generators.node import qualified_name
+from epcheck.models.graph.attributes import read_integer
 from epcheck.models.graph.feed import Feed
 from epcheck.models.oracle.node import Computed, is_widened, widen_value
 
@@ -66,7 +67,7 @@ def _of_matmul(node: onnx.NodeProto, inputs: Sequence[Feed]) -> Divided:
 def _of_gemm(node: onnx.NodeProto, inputs: Sequence[Feed]) -> Divided:
     if len(inputs) < 2 or not _is_large_matrix(weight := inputs[1]) or weight.ndim != 2:
         return None
-    by_rows = _integer(node, "transB")
+    by_rows = read_integer(node, "transB")
     columns = weight.shape[0 if by_rows else 1]
 
     def parts() -> Iterator[Part]:
@@ -80,7 +81,7 @@ def _of_gemm(node: onnx.NodeProto, inputs: Sequence[Feed]) -> Divided:
 def _of_gather(node: onnx.NodeProto, inputs: Sequence[Feed]) -> Divided:
     """The same node on the rows that it takes, once each."""
     weight, indices = inputs
-    axis = _integer(node, "axis")
+    axis = read_integer(node, "axis")
     if not _is_large_matrix(weight) or not isinstance(indices, np.ndarray) or not -weight.ndim <= axis < weight.ndim:
         return None
     count = weight.shape[axis]
@@ -93,7 +94,7 @@ def _of_gather(node: onnx.NodeProto, inputs: Sequence[Feed]) -> Divided:
 
 def _of_matmul_n_bits(node: onnx.NodeProto, inputs: Sequence[Feed]) -> Divided:
     """Each column has rows of its own in B, the scales and the zero points."""
-    n, k = _integer(node, "N"), _integer(node, "K")
+    n, k = read_integer(node, "N"), read_integer(node, "K")
     if n * k * WIDE <= WHOLE_BYTES or not all(value is None or isinstance(value, np.ndarray) for value in inputs):
         return None
     b = inputs[1]
@@ -140,7 +141,3 @@ def _blocks(columns: int, rows: int) -> Iterator[slice]:
 def _columns(value: Feed, at: slice, columns: int) -> Feed:
     """These columns of a value that is broadcast to so many."""
     return value[..., at] if isinstance(value, np.ndarray) and value.shape[-1:] == (columns,) else value
-
-
-def _integer(node: onnx.NodeProto, name: str) -> int:
-    return next((int(attribute.i) for attribute in node.attribute if attribute.name == name), 0)

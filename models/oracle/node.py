@@ -23,6 +23,7 @@ from epcheck.generators.error import EpcheckError
 from epcheck.generators.node import Node, qualified_name
 from epcheck.generators.serialization.node_proto import read_node
 from epcheck.generators.truth import Output, Outputs, Refusal, Selection, Truth
+from epcheck.models.graph.attributes import read_integer
 from epcheck.models.graph.feed import Feed
 from epcheck.models.oracle import batch_normalization, convolution, narrow_cast, reference, zip_map
 
@@ -106,9 +107,9 @@ def _compute_node(node: onnx.NodeProto, inputs: Sequence[Feed], opsets: Mapping[
     domain = "" if node.domain == "ai.onnx" else node.domain
     if node.op_type == "Constant" and not domain:
         return Computed((widen_value(_constant(node)),), OWN)
-    if node.op_type == "Cast" and not domain and _integer(node, "to") in _WIDENED_TYPES:
+    if node.op_type == "Cast" and not domain and read_integer(node, "to") in _WIDENED_TYPES:
         return Computed((np.asarray(inputs[0]).astype(np.float64),), OWN)
-    if node.op_type == "Cast" and not domain and _integer(node, "to") in narrow_cast.TYPES:
+    if node.op_type == "Cast" and not domain and read_integer(node, "to") in narrow_cast.TYPES:
         narrowed = narrow_cast.evaluate(_node(node, inputs, domain, opsets))
         if isinstance(narrowed, str):
             raise OracleError(f"{describe_node(node)} has no oracle: {narrowed}")
@@ -234,10 +235,6 @@ def _by_name(truth: Truth, proto: onnx.NodeProto) -> dict[str, Array]:
 def _take_unrounded_value(output: Output) -> Array:
     value = output.value if output.exact is None else output.exact
     return value.astype(np.float64, copy=False) if output.value.dtype.kind == "f" else output.value
-
-
-def _integer(node: onnx.NodeProto, name: str) -> int:
-    return next((int(attribute.i) for attribute in node.attribute if attribute.name == name), 0)
 
 
 def _with_wide_types(node: onnx.NodeProto) -> onnx.NodeProto:
