@@ -75,6 +75,10 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
 
 MODULES = {name: module for group in GROUPS.values() for name, module in group.items()}
 
+EXAMINING = frozenset(("validate", "doctor", "fix", "reduce"))
+"""Commands that examine one model in a process of its own, which is started before the command is imported: each takes a
+second to import what it needs."""
+
 _GROUP = {name: title for title, group in GROUPS.items() for name in group}
 
 OUTLINES = "outlines.json"
@@ -132,7 +136,12 @@ class _Commands(typer.core.TyperGroup):
             return typer.core.TyperCommand(
                 cmd_name, help=_first_sentence(self._outlines[cmd_name].help), rich_help_panel=_GROUP[cmd_name]
             )
-        app = build_app(self._outlines[cmd_name]) if self._outlines else _import_app(cmd_name)
+        if self._outlines:
+            app = build_app(self._outlines[cmd_name])
+        else:
+            if cmd_name in EXAMINING:
+                _prepare_examiner(cmd_name)
+            app = _import_app(cmd_name)
         command = typer.main.get_command(app)
         command.name = cmd_name
         _put_help_into_a_panel(command, ctx)
@@ -175,6 +184,12 @@ def _asks_for_help(arguments: Sequence[str]) -> bool:
 def _first_sentence(text: str) -> str:
     """Of a docstring, on one line: what the list of commands shows of each."""
     return " ".join(text.split()).partition(". ")[0].rstrip(".") + "."
+
+
+def _prepare_examiner(command: str) -> None:
+    from epcheck.api.models.examining.examiner_process import EXAMINED, prepare_examiner
+
+    prepare_examiner(EXAMINED[command])
 
 
 def _import_app(name: str) -> typer.Typer:

@@ -46,6 +46,10 @@ MAY_IMPORT = {
 PROGRAMS = {
     ("api.machine.demo", "api.machine.demo_provider"),
     ("api.models.examining.examiner_process", "api.models.examining.examiner"),
+    ("api.models.examining.examiner_process", "api.models.reduce"),
+    ("api.models.examining.examiner_process", "models.fix.fix"),
+    ("api.models.examining.examiner_process", "models.precision.doctor"),
+    ("api.models.examining.examiner_process", "models.validation.validate"),
     ("conformance.preparation.preparer_pool", "conformance.preparation.preparer"),
     ("models.inspection.inspect", "models.inspection.checking"),
     ("reports.data_process", "reports.data_program"),

@@ -88,6 +88,10 @@ class ModelSessions:
         wait_until_ready(self._client)
         return self.facts
 
+    def begin_start(self) -> None:
+        """Start the worker and do not wait: the first run does. Raises TargetDown."""
+        self._client.start()
+
     @property
     def has_worker(self) -> bool:
         """Whether the last request left its worker alive."""

@@ -98,16 +98,18 @@ def validate_model(
     path = request.model.absolute()
     phases = Phases(report, request.budget_s)
     proto = model_file.parse(path)
-    with phases.time_phase("inspecting the file"):
-        inspection = inspect.inspect(path, proto)
-        subject = runnable(path, proto)
-        feeding = request.feeding
-        if request.generate is not None:
-            sizes = find_open_sizes(subject.graph, find_decoder(subject.graph))
-            feeding = replace(feeding, dims={**sizes, **feeding.dims})
-        tried = tuple(trials(subject.graph, feeding))
     with ExitStack() as resources:
-        validator = _Validator(request, subject, tried, phases, resources)
+        sessions = resources.enter_context(ModelSessions(request.evaluators.candidate, request.deadline_s))
+        sessions.begin_start()  # takes about as long as the inspection, which has a worker of its own
+        with phases.time_phase("inspecting the file"):
+            inspection = inspect.inspect(path, proto)
+            subject = runnable(path, proto)
+            feeding = request.feeding
+            if request.generate is not None:
+                sizes = find_open_sizes(subject.graph, find_decoder(subject.graph))
+                feeding = replace(feeding, dims={**sizes, **feeding.dims})
+            tried = tuple(trials(subject.graph, feeding))
+        validator = _Validator(request, subject, tried, phases, resources, sessions)
         return validator.run(inspection, lambda known: keep(known.plain))
 
 
@@ -125,20 +127,21 @@ def validate_changed(
     with phases.time_phase("inspecting the changed model"):
         inspection = inspect.inspect(path, changed.graph)
     with ExitStack() as resources:
-        validator = _Validator(request, changed, tried, phases, resources, original)
+        sessions = resources.enter_context(ModelSessions(request.evaluators.candidate, request.deadline_s))
+        validator = _Validator(request, changed, tried, phases, resources, sessions, original)
         return validator.run(inspection, lambda _known: None)
 
 
 class _Validator:
-    """One validation. resources: end the workers of both targets. original: the model that baseline and oracle compute,
-    where `model` was made from another; by default `model` itself."""
+    """One validation. resources: end the workers of both targets. sessions: of the candidate. original: the model that
+    baseline and oracle compute, where `model` was made from another; by default `model` itself."""
 
     def __init__(
         self, request: ValidationRequest, model: RunnableModel, tried: Sequence[Trial], phases: Phases,
-        resources: ExitStack, original: RunnableModel | None = None,
+        resources: ExitStack, sessions: ModelSessions, original: RunnableModel | None = None,
     ) -> None:  # fmt: skip
         self._request, self._model, self._trials = request, model, list(tried)
-        self._phases, self._resources = phases, resources
+        self._phases, self._resources, self._sessions = phases, resources, sessions
         self._steps: list[Step] = []
         self._original = original or model
         self._judge = OutputJudge(self._original, self._trials, request.override)
@@ -147,14 +150,14 @@ class _Validator:
         """The result. inspection: of the file. keep: takes what is known after each step."""
         found = self._begin(inspection)
         keep(found)
-        sessions = self._sessions(self._request.evaluators.candidate)
+        sessions = self._sessions
         found, outcomes = self._run_candidate(found, sessions, lambda: keep(self._noted(found)))
         keep(found)
         baseline, _ = self._request.evaluators.unlike(self._request.level)
         baseline_sessions: ModelSessions | None = None
         expected: list[ModelOutcome] = []
         if baseline is not None and not self._phases.is_spent:
-            baseline_sessions = self._sessions(baseline)
+            baseline_sessions = self._resources.enter_context(ModelSessions(baseline, self._request.deadline_s))
             found, expected = self._run_baseline(found, baseline_sessions, outcomes)
             keep(found)
         known = truth.make_unknown_truth(len(outcomes), "the budget is spent")
@@ -284,9 +287,6 @@ class _Validator:
             with self._phases.time_phase(NODE_ADVICE):
                 found = adviser.on_culprits(found)
         return self._noted(found)
-
-    def _sessions(self, target: Target) -> ModelSessions:
-        return self._resources.enter_context(ModelSessions(target, self._request.deadline_s))
 
     def _run(
         self, sessions: ModelSessions, model: RunnableModel, tried: Sequence[Trial], level: Level,

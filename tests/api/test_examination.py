@@ -27,13 +27,15 @@ import pytest
 from command_line import call
 
 from epcheck import api
-from epcheck.api.models.examining import examination, examiner, messages
+from epcheck.api.models.examining import examination, examiner, examiner_process, messages
 from epcheck.api.models.examining.examination import ExaminationError
 from epcheck.api.suite import replay as replay_module
+from epcheck.cli import main
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import MEBIBYTE
 from epcheck.conformance.test_data.model_file import ModelFileError
 from epcheck.conformance.workers import confinement
+from epcheck.conformance.workers.fork_server import ForkedWorker
 from epcheck.conformance.workers.program import protocol
 from epcheck.generators.array import Array
 from epcheck.models.inspection.inspect import Finding
@@ -160,6 +162,66 @@ def test_each_examination_has_the_strictest_bounds_whatever_its_targets_may_do(t
 def test_from_the_second_examination_on_all_that_it_may_need_is_imported_before() -> None:
     examine(has_imported)
     assert examine(has_imported, "epcheck.generators.operators.signal.signal")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="each examination is a process that is started when it is needed")
+def test_a_process_that_was_prepared_is_taken_once_and_only_in_the_environment_that_it_was_prepared_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def prepare() -> ForkedWorker:
+        examiner_process.prepare_examiner(has_imported.__module__)
+        spare = examiner_process._server._spare
+        assert spare is not None
+        return spare
+
+    def take() -> ForkedWorker:
+        return examiner_process._server.fork(has_imported.__module__)
+
+    taken = []
+    spare = prepare()
+    assert prepare() is spare
+    taken += [take(), take()]
+    assert taken[0] is spare
+    assert taken[1] is not spare
+    spare = prepare()
+    monkeypatch.setenv("EPCHECK_JAIL", "off")
+    taken.append(take())
+    assert taken[2] is not spare
+    assert spare.wait(10) != 0  # it went with its server
+    for each in taken:
+        each.kill()
+        examiner_process._close_streams(each)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="each examination is a process that is started when it is needed")
+def test_a_prepared_process_that_has_died_is_replaced() -> None:
+    examine(answers, "abc")
+    examiner_process.prepare_examiner(answers.__module__)
+    spare = examiner_process._server._spare
+    assert spare is not None
+    assert spare._forked.wait(30)
+    spare.kill()
+    spare.wait(10)
+    assert examine(answers, "abc")[0] == "ABC"
+    assert examiner_process._server._spare is None
+
+
+@pytest.mark.parametrize("command", sorted(main.EXAMINING))
+def test_the_process_that_the_command_line_prepares_imports_what_examines(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def instead(function: Callable[..., Any], *_rest: Any) -> None:
+        asked.append(function.__module__)
+        raise ExaminationError("it is not looked at")
+
+    monkeypatch.setattr(importlib.import_module(f"epcheck.api.models.{command}"), "examine", instead)
+    path = tmp_path / "add.onnx"
+    onnx.save(onnx.parser.parse_model(ADD), path)
+    out = {"doctor": "--write", "fix": "--out"}.get(command)
+    assert call(command, str(path), "-t", "cpu", *((out, str(tmp_path / "out.onnx")) if out else ())).code == 2
+    assert asked == [examiner_process.EXAMINED[command]]
 
 
 def test_what_a_function_gives_and_says_arrives() -> None:

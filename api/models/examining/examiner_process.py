@@ -43,8 +43,17 @@ MESSAGES = 64
 DYING_S = 10.0
 """How long a process that was killed may take to give its memory back, in seconds."""
 
-OF_PYTEST = "PYTEST_CURRENT_TEST"
-"""An environment variable that changes from test to test and means nothing here."""
+EXAMINED = {
+    "validate": "epcheck.models.validation.validate",
+    "doctor": "epcheck.models.precision.doctor",
+    "fix": "epcheck.models.fix.fix",
+    "reduce": "epcheck.api.models.reduce",
+}
+"""Command that examines a model -> the module of the function that it has called there."""
+
+NO_MATTER = frozenset(("PYTEST_CURRENT_TEST", "KMP_DUPLICATE_LIB_OK"))
+"""Environment variables that change on the way and mean nothing here: pytest sets one for each test, threadpoolctl one
+when it is imported."""
 
 
 class ExaminerProcess:
@@ -158,23 +167,39 @@ class ExaminerProcess:
 
 
 class _Server:
-    """The fork server that has imported what an examination needs, and what it was started with."""
+    """The fork server that has imported what an examination needs, what it was started with, and a fork that nobody
+    has taken yet, if there is one."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._server: ForkServer | None = None
         self._made_for: object = None
+        self._spare: ForkedWorker | None = None
+
+    def prepare(self, module: str) -> None:
+        """Have a fork ready for the next who asks. Raises OSError or ValueError."""
+        with self._lock:
+            server = self._find_server(module)
+            self._spare = self._spare or server.fork(duplex=True)
 
     def fork(self, module: str) -> ForkedWorker:
-        """A fork, whose stdin is a socket. Another server is started where environment, folder or path of modules have
-        changed."""
-        environment = {name: value for name, value in os.environ.items() if name != OF_PYTEST}
-        wanted = environment, Path.cwd(), tuple(sys.path)
+        """A fork, whose stdin is a socket."""
         with self._lock:
-            if self._server is None or self._server.is_spent or self._made_for != wanted:
-                self._close()
-                self._server, self._made_for = ForkServer("examiner", partial(_start, "--import", module)), wanted
-            return self._server.fork(duplex=True)
+            server = self._find_server(module)
+            spare, self._spare = self._spare, None
+            if spare is not None and spare.poll() is not None:
+                _close_streams(spare)
+                spare = None
+            return spare or server.fork(duplex=True)
+
+    def _find_server(self, module: str) -> ForkServer:
+        """Another server than before where environment, folder or path of modules have changed."""
+        environment = {name: value for name, value in os.environ.items() if name not in NO_MATTER}
+        wanted = environment, Path.cwd(), tuple(sys.path)
+        if self._server is None or self._server.is_spent or self._made_for != wanted:
+            self._close()
+            self._server, self._made_for = ForkServer("examiner", partial(_start, "--import", module)), wanted
+        return self._server
 
     def close(self) -> None:
         with self._lock:
@@ -182,12 +207,30 @@ class _Server:
 
     def _close(self) -> None:
         if self._server is not None:
+            if self._spare is not None:
+                self._server.kill()  # it may be importing still
+                _close_streams(self._spare)
             self._server.close()
-            self._server = None
+            self._server = self._spare = None
+
+
+def _close_streams(worker: ForkedWorker) -> None:
+    """Of one that nobody has served."""
+    for stream in (worker.stdin, worker.stdout, worker.stderr):
+        assert stream is not None
+        stream.close()
 
 
 _server = _Server()
 atexit.register(_server.close)
+
+
+def prepare_examiner(module: str) -> None:
+    """Start the process of the next examination now, where the system can fork: it imports for a second what it needs,
+    while the caller imports its own. module: what the examination will need."""
+    if sys.platform != "win32":
+        with contextlib.suppress(OSError, ValueError):  # the examination says so
+            _server.prepare(module)
 
 
 def _start_process(module: str) -> Child:
