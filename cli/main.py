@@ -76,8 +76,8 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
 MODULES = {name: module for group in GROUPS.values() for name, module in group.items()}
 
 EXAMINING = frozenset(("validate", "doctor", "fix", "reduce"))
-"""Commands that examine one model in a process of its own, which is started before the command is imported: each takes a
-second to import what it needs."""
+"""Commands that examine one model in a process of its own, which is started before the command is imported: each takes
+a second to import what it needs."""
 
 _GROUP = {name: title for title, group in GROUPS.items() for name in group}
 
