@@ -134,6 +134,7 @@ from .suite.run_options import Axis as Axis
 from .suite.run_options import RunOptions as RunOptions
 from .suite.run_options import Shard as Shard
 from .suite.run_options import Source as Source
+from .suite.run_options import UsedCases as UsedCases
 from .suite.show import Shown as Shown
 from .suite.show import ShowOptions as ShowOptions
 from .suite.show import show as show

@@ -25,13 +25,14 @@ from epcheck.conformance.releases.package_index import releases_of
 from epcheck.conformance.scheduling.plan import Facts, Plan
 from epcheck.conformance.scheduling.run import run_plan
 from epcheck.conformance.scheduling.trace import Trace
+from epcheck.conformance.scheduling.used_cases import choose_sample
 from epcheck.conformance.targets import claim_file, expectation_file
 from epcheck.conformance.targets.choice import Choice, best_choice, default_baseline
 from epcheck.conformance.targets.config import load_config
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.specification import NEED_LAB, describe_target, direct_of, resolve
 from epcheck.conformance.targets.target import DML, Target, TargetError
-from epcheck.conformance.targets.variants import variants_of
+from epcheck.conformance.targets.variants import USES, UsedCases, variants_of
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.generators.case import Case
 
@@ -95,7 +96,8 @@ class _Here:
         self._workers = workers
         self._targets, self._baseline, self._reference = _targets(options, progress)
         self._below = _below(self._targets) if options.explain else {}
-        self._variants = variants_of(self._targets, options.variants)
+        uses = USES if options.uses is not UsedCases.NONE else ()
+        self._variants = variants_of(self._targets, tuple(dict.fromkeys((*options.variants, *uses))))
         self._notes: tuple[str, ...] = ()
         self._facts: Facts = {}
 
@@ -123,8 +125,9 @@ class _Here:
     def run(self, cases: Sequence[Case], done: Collection[tuple[str, str]], take: Take, greeted: Greeted) -> None:
         jobs, pack, varied = self._options.jobs, self._options.pack, self._variants
         plan = Plan(
-            cases, self._targets, self._baseline, self._reference, done, jobs, pack, self._below, varied, self._first
-        )
+            cases, self._targets, self._baseline, self._reference, done, jobs, pack, self._below, varied, self._first,
+            choose_sample(cases) if self._options.uses is UsedCases.SAMPLE else None,
+        )  # fmt: skip
 
         def sink(item: Record) -> None:
             take((encode(item), item.reading))
@@ -221,8 +224,8 @@ def _cluster(options: RunOptions, progress: Progress) -> AbstractContextManager[
         raise ClusterError("--trace measures this machine; leave out --scheduler")
     if options.explain:
         raise ClusterError("--explain runs on this machine; leave out --scheduler")
-    if options.variants:
-        raise ClusterError("--variants runs on this machine; leave out --scheduler")
+    if options.variants or options.uses is not UsedCases.NONE:
+        raise ClusterError("--variants and --uses run on this machine; leave out --scheduler")
     if not options.targets:
         raise ClusterError("--scheduler needs --target")
     try:

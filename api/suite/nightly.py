@@ -51,7 +51,7 @@ STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 """Environment variable: the file to which a step of GitHub Actions appends Markdown for the page of the workflow."""
 
 _OF_RUN = Group(
-    ("targets", "baseline", "operators", "dtypes", "patterns", "limit", "source", "thin", "variants", "expect",
+    ("targets", "baseline", "operators", "dtypes", "patterns", "limit", "source", "thin", "variants", "uses", "expect",
      "reference", "vulkan", "config", "jobs", "root"),
     {"root": Option("Parent folder of run folders.", metavar="FOLDER", after="store", panel=OUTPUT)},
 )  # fmt: skip

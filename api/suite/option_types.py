@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from epcheck.api.option import JUDGE, MACHINE, SELECT, Option
-from epcheck.conformance.targets.variants import Axis, parse_axes
+from epcheck.conformance.targets.variants import Axis, UsedCases, parse_axes
 from epcheck.generators.suite import Source, Sources, sources_of
 
 Candidates = Annotated[
@@ -40,11 +40,21 @@ CaseSource = Annotated[
 Variants = Annotated[
     tuple[Axis, ...],
     Option(
-        "Also run each case with another: level, io_binding, context, precision, packing.",
+        "Also run each case with another: level, io_binding, context, precision, packing, weights, options, threads, "
+        "reruns, lifecycle.",
         flags=("--variants",),
         metavar="AXIS,...",
         parse=parse_axes,
         many=True,
+        panel=JUDGE,
+    ),
+]
+
+Uses = Annotated[
+    UsedCases,
+    Option(
+        "Also use sessions as applications do (threads, reruns, lifecycle, weights, options): of some cases, or all.",
+        metavar="none|sample|all",
         panel=JUDGE,
     ),
 ]

@@ -13,15 +13,17 @@ from typing import Annotated
 from epcheck.api.models.examining.examination import examine
 from epcheck.api.option import Option
 from epcheck.api.progress import SILENT
-from epcheck.conformance.preparation import pack, prepared_case
+from epcheck.conformance.preparation import pack, prepared_case, used_models
 from epcheck.conformance.records.repro_command import repro_command as repro_command
 from epcheck.conformance.scheduling import stream
 from epcheck.conformance.scheduling.pools import session_request
 from epcheck.conformance.targets.target import Target
-from epcheck.conformance.targets.variants import variant_of
+from epcheck.conformance.targets.variants import SHAPES, Axis, variant_of
 from epcheck.conformance.test_data import repro as folders
 from epcheck.conformance.test_data import run_settings
 from epcheck.conformance.test_data.repro import Judged, ReproError
+from epcheck.conformance.test_data.run_settings import VariedModel
+from epcheck.conformance.workers.program.protocol import WEIGHTS_FILE
 from epcheck.generators import suite
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase, Case
@@ -61,19 +63,18 @@ def repro(options: ReproOptions) -> Path:
         request = _Request(case, target)
         built = examine(_build_of_stranger, request, options.source, SILENT.say, DEADLINE_S)
         built = replace(built, known=replace(built.known, words=case.id, session={}, files={}))
-    known = built.known if target is None else run_settings.apply_target(built.known, target, built.packed)
+    known = built.known if target is None else run_settings.apply_target(built.known, target, built.varied)
     return folders.write_case(case.id, built.model, built.feeds, known, options.out)
 
 
 @dataclass(frozen=True)
 class _Built:
-    """What a folder has of a case. packed: a model with the case and a copy of it, and what stands before the names of
-    each; None where the target packs nothing."""
+    """What a folder has of a case. varied: the model of the target's variant, where that needs another."""
 
     model: bytes
     feeds: Mapping[str, Array]
     known: Judged
-    packed: tuple[bytes, tuple[str, ...]] | None
+    varied: VariedModel | None
 
 
 @dataclass(frozen=True)
@@ -88,8 +89,8 @@ def _build_of_stranger(request: _Request, _say: Callable[[str], None]) -> _Built
 
 def _build(case: Case, target: Target | None) -> _Built:
     built = folders.build_case(case)
-    packed = _pack_with_copy(built) if target is not None and target.packed else None
-    return _Built(built.model, built.feeds, folders.judged(built), packed)
+    varied = None if target is None else _vary_model(built, target)
+    return _Built(built.model, built.feeds, folders.judged(built), varied)
 
 
 def _target(options: ReproOptions) -> Target | None:
@@ -103,12 +104,25 @@ def _target(options: ReproOptions) -> Target | None:
     return target if target.makes_sessions else None
 
 
-def _pack_with_copy(built: BuiltCase) -> tuple[bytes, tuple[str, ...]]:
+def _vary_model(built: BuiltCase, target: Target) -> VariedModel | None:
+    if target.packed:
+        return _pack_with_copy(built)
+    if target.variant == SHAPES:
+        return VariedModel(used_models.open_sizes(built.model))
+    if target.variant.startswith(f"{Axis.WEIGHTS}="):
+        model, weights = used_models.move_weights(built.model, WEIGHTS_FILE)
+        if not weights:
+            raise ReproError(f"case '{built.case.id}' has no initializer whose data can be elsewhere")
+        return VariedModel(model, weights=weights)
+    return None
+
+
+def _pack_with_copy(built: BuiltCase) -> VariedModel:
     prepared = prepared_case.of(built)
     if prepared.must_be_refused or not prepared.graph:
         raise ReproError(f"case '{built.case.id}' cannot share a session with a copy of itself")
     cases = session_request.in_session([prepared], packed=True)
-    return pack.model(cases), pack.prefixes(cases)
+    return VariedModel(pack.model(cases), pack.prefixes(cases))
 
 
 def script_command(folder: Path, options: ReproOptions) -> str:

@@ -9,9 +9,10 @@ from typing import Annotated
 
 from epcheck.api.option import JUDGE, MACHINE, OUTPUT, SELECT, Option
 from epcheck.api.option_types import Dtypes, MaxFlaky, Operators, Patterns, Root, Strict, StrictAccuracy, Thin, Vulkan
-from epcheck.api.suite.option_types import Baseline, Candidates, CaseSource, ConfigFile, Variants
+from epcheck.api.suite.option_types import Baseline, Candidates, CaseSource, ConfigFile, Uses, Variants
 from epcheck.conformance.scheduling.shard import Shard as Shard
 from epcheck.conformance.targets.variants import Axis as Axis
+from epcheck.conformance.targets.variants import UsedCases as UsedCases
 from epcheck.generators import suite
 from epcheck.generators.case import Case
 from epcheck.generators.suite import Source as Source
@@ -26,8 +27,10 @@ class RunOptions:
     `reference` when the candidate is `cpu` itself. source: whose cases; of several, all. thin, whole:
     without both, a run of the whole suite begins with the cases of a thin one, and says their verdict. explain: call
     DirectML directly for every failure of its provider. variants: run each case in the other ways of these axes too,
-    and report what depends on it. expect: further files of expectations. claims: claim tables, each for the candidates
-    that have the provider it names. strict, max_flaky, strict_accuracy: decide `RunResult.conforms` alone.
+    and report what depends on it. uses: of which cases sessions are used as applications do, on all axes of `USES`; of
+    a sample also where `variants` names such an axis. expect: further files of expectations. claims: claim tables, each
+    for the candidates that have the provider it names. strict, max_flaky, strict_accuracy: decide `RunResult.conforms`
+    alone.
     resume: the folder of an interrupted run, or `latest` for the newest under `root`; its own selection is used, and of
     these options `scheduler`, `trace` and `may_differ`. jobs: workers of each target at most; None for as many as
     there are cores, and for DirectML as many as pay, which is measured. pack: let cases share sessions. cache: use what
@@ -58,6 +61,7 @@ class RunOptions:
         ),
     ] = False
     variants: Variants = ()
+    uses: Uses = UsedCases.NONE
     expect: Annotated[
         tuple[Path, ...], Option("Additional TOML file of expectations.", metavar="FILE", panel=JUDGE)
     ] = ()

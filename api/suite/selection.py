@@ -21,7 +21,7 @@ ALWAYS = (
 )  # fmt: skip
 """Options that every `run.json` has, in this order."""
 
-UNLESS_DEFAULT = ("claims", "shard", "balance", "scheduler", "source", "thin", "explain", "variants")
+UNLESS_DEFAULT = ("claims", "shard", "balance", "scheduler", "source", "thin", "explain", "variants", "uses")
 """Options that follow them where they are not the default."""
 
 CANDIDATES = "candidates"

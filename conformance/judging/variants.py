@@ -19,8 +19,9 @@ from epcheck.conformance.records.record import VariantResult
 from epcheck.conformance.records.repro_command import of_variant, on_target
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.target import Target
-from epcheck.conformance.targets.variants import DAMAGED, STALE, Axis
+from epcheck.conformance.targets.variants import DAMAGED, FORBIDDEN, STALE, Axis, is_use
 from epcheck.conformance.workers.program.backends.declined import DECLINED
+from epcheck.conformance.workers.program.backends.uses import FOUND
 
 COMPARED = (terms.PASS, terms.MISMATCH, terms.REFUSED)
 """Statuses of the ordinary way with which those of variants are compared."""
@@ -28,6 +29,11 @@ COMPARED = (terms.PASS, terms.MISMATCH, terms.REFUSED)
 NOT_PLACED_EITHER = "the provider does not take the node"
 ENDS = "the plain run has no stable result"
 LEFT_OUT = "no node is left at this level"
+NOT_RIGHT = "the plain run is not right"
+DEPENDENT = (terms.VARIANT_DEPENDENT, terms.USAGE_DEPENDENT)
+"""Statuses of a case that is right in its ordinary way and differs in another: the second where all that differ are
+uses of sessions."""
+
 BROKEN = tuple(f"{Axis.CONTEXT}={how}" for how in (STALE, DAMAGED))
 
 
@@ -37,6 +43,8 @@ def why_not(prepared: PreparedCase, target: Target, ordinary: Opinion) -> str:
         return NOT_PLACED_EITHER
     if ordinary.status not in (*COMPARED, terms.UNPLACED):
         return ENDS
+    if is_use(target.variant) and (ordinary.status != terms.PASS or prepared.must_be_refused):
+        return NOT_RIGHT
     if prepared.may_be_refused:
         return "the standard leaves a part of it undefined"
     if target.packed and (prepared.must_be_refused or not prepared.graph or not prepared.emptiness):
@@ -68,6 +76,9 @@ def compare(
         return VariantResult(name, terms.NOT_RUN, message.removeprefix(DECLINED))
     if name in BROKEN:
         return _of_broken(name, outcome, judged, judged.status == ordinary.status and answer == bits)
+    is_forbidden = (target.provider, name) in FORBIDDEN and FOUND not in message
+    if judged.status in (terms.REFUSED, terms.TIMEOUT) and is_forbidden:
+        return VariantResult(name, terms.SAME, f"forbidden by its documentation, and refused: {message}")
     if outcome.assignment == () and judged.status == terms.PASS and outcome.kind == DONE:
         return VariantResult(name, terms.NOT_RUN, LEFT_OUT)
     if judged.status != ordinary.status:
@@ -97,6 +108,8 @@ def _words(judged: Opinion) -> str:
     match judged.status:
         case terms.PASS:
             return "is right"
+        case terms.REFUSED if FOUND in judged.message:
+            return judged.message.partition(FOUND)[2]
         case terms.REFUSED:
             return f"refuses at {judged.stage}: {judged.message}"
         case terms.UNPLACED:
@@ -110,21 +123,24 @@ def apply_variants(evidence: Evidence) -> Evidence:
     """The evidence with what the variants mean for the candidate: one that is right, or does not take the node, and
     differs in another way, is variant-dependent. One that is wrong stays so, however its variants do."""
     candidate = evidence.candidate
-    if candidate.status == terms.VARIANT_DEPENDENT:
+    if candidate.status in DEPENDENT:
         return evidence
     if candidate.status not in (terms.PASS, terms.UNPLACED) or not (how := in_words(evidence.variants)):
         known = ordinary(evidence.expectations)
         return evidence if known == evidence.expectations else msgspec.structs.replace(evidence, expectations=known)
     does = "right" if candidate.status == terms.PASS else "not taken"
-    message = f"{does} in the plain run, but differs when run another way: {how}"
-    changed = replace(candidate, status=terms.VARIANT_DEPENDENT, message=message)
+    uses = all(is_use(result.variant) for result in differing(evidence.variants))
+    way = "used as applications use it" if uses else "run another way"
+    status = terms.USAGE_DEPENDENT if uses else terms.VARIANT_DEPENDENT
+    message = f"{does} in the plain run, but differs when {way}: {how}"
+    changed = replace(candidate, status=status, message=message)
     return msgspec.structs.replace(evidence, candidate=changed)
 
 
 def ordinary(expectations: Sequence[Expectation]) -> Sequence[Expectation]:
     """The expectations of the ordinary way. One that expects a difference is no expectation of a failure, and is not
     fixed where it does not come: the run may have had other variants, or none."""
-    return [e for e in expectations if e.status != terms.VARIANT_DEPENDENT] if expectations else expectations
+    return [e for e in expectations if e.status not in DEPENDENT] if expectations else expectations
 
 
 def differing(results: Iterable[VariantResult]) -> tuple[VariantResult, ...]:
@@ -155,5 +171,5 @@ def name_command(facts: CaseFacts, target: Target, results: Sequence[VariantResu
 SHARED = f"{Axis.PACKING}=shared"
 """The variant that a result is of which the ordinary way gives with other cases in its session, and not alone."""
 
-_LOCATION = re.compile(r"/\S*epcheck-context-\w+/")
-"""The folder of a context, which has another name each time."""
+_LOCATION = re.compile(r"/\S*epcheck-(context|weights)-\w+/")
+"""The folder of a context, or of weights, which has another name each time."""

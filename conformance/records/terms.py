@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-PASS, MISMATCH, UNPLACED, REFUSED, CRASH, TIMEOUT, FLAKY, ORDER_DEPENDENT, VARIANT_DEPENDENT, SKIPPED = (
-    "pass", "mismatch", "unplaced", "refused", "crash", "timeout", "flaky", "order-dependent", "variant-dependent",
-    "skipped",
+PASS, MISMATCH, UNPLACED, REFUSED, CRASH, TIMEOUT, SKIPPED = (
+    "pass", "mismatch", "unplaced", "refused", "crash", "timeout", "skipped",
+)  # fmt: skip
+
+FLAKY, ORDER_DEPENDENT, VARIANT_DEPENDENT, USAGE_DEPENDENT = (
+    "flaky", "order-dependent", "variant-dependent", "usage-dependent",
 )  # fmt: skip
 
 
-STATUSES = (PASS, MISMATCH, UNPLACED, REFUSED, CRASH, TIMEOUT, FLAKY, ORDER_DEPENDENT, VARIANT_DEPENDENT, SKIPPED)
+STATUSES = (
+    PASS, MISMATCH, UNPLACED, REFUSED, CRASH, TIMEOUT, FLAKY, ORDER_DEPENDENT, VARIANT_DEPENDENT, USAGE_DEPENDENT,
+    SKIPPED,
+)  # fmt: skip
 
 
 SAME, CLOSE, DIFFERS, UNSTEADY, NOT_RUN = "same", "close", "differs", "unsteady", "skipped"

@@ -27,6 +27,7 @@ STATE_OF = {
     terms.FLAKY: WRONG,
     terms.ORDER_DEPENDENT: WRONG,
     terms.VARIANT_DEPENDENT: WRONG,
+    terms.USAGE_DEPENDENT: WRONG,
 }
 """Status of a record -> what it says of the release. An unsteady status is wrong: some of its repeats were."""
 

@@ -315,9 +315,7 @@ class CaseLifecycle:
 
     def _settle(self, target: Target, judged: Opinion, outcome: Outcome) -> list[Action]:
         """outcome: whose outputs are compared with those of others."""
-        plan = self._plan
-        is_compared = judged.status != terms.PASS or target is plan.reference or target.name in plan.variants
-        settled = Settled(judged, self._bits(target, judged, outcome) if is_compared else "")
+        settled = Settled(judged, self._bits(target, judged, outcome))
         self.states[target.name] = self._settled[target.name] = settled
         self._unsettled -= 1
         after = [] if self._unsettled else self._act_on_settled()
@@ -327,7 +325,7 @@ class CaseLifecycle:
     def _bits(self, target: Target, judged: Opinion, outcome: Outcome) -> str:
         """The bits of an answer, where somebody will compare them: the reference's, and those of a failure."""
         if judged.status == terms.PASS:
-            wanted = self._is_reference(target) or target.name in self._plan.variants
+            wanted = self._is_reference(target) or self._plan.find_variants(target, self.prepared.case.id) is not None
         else:
             wanted = target is not self._plan.baseline or target in (*self.candidates, *self._plan.below.values())
         if not wanted:
@@ -361,7 +359,9 @@ class CaseLifecycle:
         actions: list[Action] = []
         for candidate in self.candidates:
             settled = self._settled[candidate.name]
-            of = self._plan.variants[candidate.name]
+            of = self._plan.find_variants(candidate, self.prepared.case.id)
+            if of is None:
+                continue
             runs = VariantRuns(self.prepared, candidate, of, Way(settled.opinion, settled.answer))
             self._varied[candidate.name] = runs
             actions += _as_actions(runs.begin())
@@ -407,7 +407,7 @@ class CaseLifecycle:
                 echoes(self.prepared, settled[candidate.name].answer, answers) if fails else (),
                 self._expected[candidate.name],
                 self._explanation(candidate) if fails and plan.below else None,
-                self._varied[candidate.name].results() if self._varied else (),
+                self._varied[candidate.name].results() if candidate.name in self._varied else (),
             )
             records.append(verdict(self.prepared, candidate, evidence))
         return tuple(records)

@@ -1,13 +1,15 @@
 """The other ways of running a case, after its ordinary way is settled: one candidate, as a state machine of its own.
 
 Every variant runs once, in a session of its own. One whose result is another is confirmed: it and the ordinary way each
-run in a process in which nothing ran before. It differs if both repeat what they gave. Where the ordinary way, alone,
-gives another result than in the session that it shared, that is a difference of packing, and the variants are compared
-with what it gives alone.
+run in a process in which nothing ran before. It differs if both repeat what they gave. A use of sessions, whose threads
+take another course each time, differs as soon as two of its runs do, in whatever way, of REPEATS and one. Where the
+ordinary way, alone, gives another result than in the session that it shared, that is a difference of packing, and the
+variants are compared with what it gives alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import msgspec
@@ -20,7 +22,10 @@ from epcheck.conformance.records.opinion import Opinion
 from epcheck.conformance.records.outcome import Outcome, bits
 from epcheck.conformance.records.record import VariantResult
 from epcheck.conformance.targets.target import Target
-from epcheck.conformance.targets.variants import Variants
+from epcheck.conformance.targets.variants import Variants, is_use
+
+REPEATS = 4
+"""How often a use of sessions that differed once is run again at most."""
 
 
 class Way(msgspec.Struct, frozen=True):
@@ -44,7 +49,7 @@ class VariantRuns:
         self._ordinary = ordinary
         self._alone: Way | None = None
         self._first: dict[str, Outcome] = {}
-        self._unconfirmed: dict[str, tuple[Target, Outcome | None]] = {}
+        self._unconfirmed: dict[str, tuple[Target, list[Outcome]]] = {}
         self._results: dict[str, VariantResult] = {}
 
     @property
@@ -69,15 +74,15 @@ class VariantRuns:
             self._alone = Way(judged, self._bits(outcome))
             return self._confirm()
         if target.variant in self._unconfirmed:
-            self._unconfirmed[target.variant] = target, outcome
-            return self._confirm()
+            self._unconfirmed[target.variant][1].append(outcome)
+            return self._repeat(target) or self._confirm()
         result = self._compare_outcome(target, self._ordinary, outcome)
         if result.state != terms.DIFFERS:
             self._results[target.variant] = result
             return []
         runs = [(target, True)] if self._first else [(target, True), (self._candidate, True)]
         self._first[target.variant] = outcome
-        self._unconfirmed[target.variant] = target, None
+        self._unconfirmed[target.variant] = target, []
         return runs
 
     def results(self) -> tuple[VariantResult, ...]:
@@ -90,14 +95,40 @@ class VariantRuns:
         """Conclude what has been repeated, as soon as the ordinary way has run alone."""
         if self._alone is None:
             return []
-        for name, (target, second) in tuple(self._unconfirmed.items()):
-            if second is not None:
+        for name, (target, further) in tuple(self._unconfirmed.items()):
+            if further and not self._repeat(target):
                 del self._unconfirmed[name]
-                self._results[name] = self._confirm_result(target, self._first[name], second, self._alone)
+                confirm = self._count_others if is_use(name) else self._confirm_result
+                self._results[name] = confirm(target, [self._first[name], *further], self._alone)
         return []
 
-    def _confirm_result(self, target: Target, first: Outcome, second: Outcome, alone: Way) -> VariantResult:
-        """The result of a variant that differed once. alone: what the ordinary way gives alone."""
+    def _repeat(self, target: Target) -> list[tuple[Target, bool]]:
+        """One more run of a use that has differed once alone so far."""
+        _, further = self._unconfirmed[target.variant]
+        is_open = is_use(target.variant) and len(further) < REPEATS
+        if not is_open or any(self._differs(target, outcome) for outcome in further):
+            return []
+        return [(target, True)]
+
+    def _differs(self, target: Target, outcome: Outcome) -> bool:
+        return self._compare_outcome(target, self._ordinary, outcome).state == terms.DIFFERS
+
+    def _count_others(self, target: Target, outcomes: Sequence[Outcome], alone: Way) -> VariantResult:
+        """The result of a use that differed once: how many of its runs differ, and what the last that does gives."""
+        results = [self._compare_outcome(target, alone, outcome) for outcome in outcomes]
+        others = [result for result in results if result.state == terms.DIFFERS]
+        count = f"in {len(others)} of {len(outcomes)} runs"
+        if len(others) < 2:
+            return VariantResult(target.variant, terms.UNSTEADY, count, others[0].opinion if others else None)
+        judged = others[-1].opinion
+        assert judged is not None
+        judged = replace(judged, attempts=len(outcomes))
+        return replace(others[-1], reason=f"{others[-1].reason} ({count})", opinion=judged)
+
+    def _confirm_result(self, target: Target, outcomes: Sequence[Outcome], alone: Way) -> VariantResult:
+        """The result of a variant that differed once. outcomes: of two runs. alone: what the ordinary way gives
+        alone."""
+        first, second = outcomes
         result = self._compare_outcome(target, alone, second)
         if repeats.confirms(self._prepared, first, second):
             judged = result.opinion

@@ -139,9 +139,14 @@ class Target:
         return self.arguments[:1] == ("onnxruntime",)
 
     @property
+    def is_callable(self) -> bool:
+        """Whether its worker calls a Python function."""
+        return any(word.startswith("python:") for word in self.arguments[:1])
+
+    @property
     def is_jailed(self) -> bool:
         """Whether its workers are bound by the system, where it can."""
-        return not any(word.startswith("python:") for word in self.arguments[:1]) if self.jail is None else self.jail
+        return not self.is_callable if self.jail is None else self.jail
 
     @property
     def claims(self) -> Claims | None:

@@ -10,11 +10,22 @@ context     the model compiled to an EPContext model, which is loaded again, as 
             which must be refused
 precision   the options that the target declares under `precisions` in epcheck.toml
 packing     `alone` in its session, and `packed` with a copy of itself
+weights     initializers in a `file` beside the model, and in such a file in `memory`
+            (add_external_initializers_from_files_in_memory of ONNX Runtime)
+options     session options that applications set: `arena` (memory arena and pattern), `parallel` (ORT_PARALLEL),
+            `threads` (4 within an operator), `prepacking` (session.disable_prepacking), `deterministic`
+
+Axes of use run sessions as applications do (`workers/program/backends/uses.py`):
+
+threads     `2` and `4` sessions at once in their threads, one session that is `shared`, and one beside the `creation`
+            of others
+reruns      the same session with other `feeds` and `shapes`, then with the first again
+lifecycle   sessions created and released: `repeated`, after a `failed` run, in another `order`
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -35,6 +46,11 @@ class Axis(StrEnum):
     CONTEXT = "context"
     PRECISION = "precision"
     PACKING = "packing"
+    WEIGHTS = "weights"
+    OPTIONS = "options"
+    THREADS = "threads"
+    RERUNS = "reruns"
+    LIFECYCLE = "lifecycle"
 
     @classmethod
     def _missing_(cls, value: object) -> Axis | None:
@@ -44,12 +60,57 @@ class Axis(StrEnum):
 
 STALE, DAMAGED = "stale", "damaged"
 
+USES = (Axis.THREADS, Axis.RERUNS, Axis.LIFECYCLE, Axis.WEIGHTS, Axis.OPTIONS)
+"""The axes on which a session is used as applications use it: what differs there is usage-dependent."""
+
+
+class UsedCases(StrEnum):
+    """Of which cases sessions are used as applications do. SAMPLE: those of `choose_sample`."""
+
+    NONE = "none"
+    SAMPLE = "sample"
+    ALL = "all"
+
+
+SHAPES = f"{Axis.RERUNS}=shapes"
+"""The use that needs a model with dynamic sizes."""
+
+FORBIDDEN: Mapping[tuple[str, str], str] = {
+    (DML, f"{Axis.THREADS}=shared"): (
+        "https://onnxruntime.ai/docs/execution-providers/DirectML-ExecutionProvider.html#configuration-options"
+    ),
+}
+"""(Provider, variant) -> where its documentation forbids it: an error is no fault then, but the end of the process and
+a wrong value are."""
+
 SESSIONS: Mapping[Axis, Mapping[str, Mapping[str, Any]]] = {
     Axis.LEVEL: {level: {"level": level} for level in ("basic", "extended", "all")},
     Axis.IO_BINDING: {"device": {"way": "bound"}},
     Axis.CONTEXT: {how: {"way": "context", "context": how} for how in ("file", "bytes", STALE, DAMAGED)},
+    Axis.WEIGHTS: {where: {"way": "weights", "weights": where} for where in ("file", "memory")},
+    Axis.OPTIONS: {
+        "arena": {"arena": True},
+        "parallel": {"parallel": True},
+        "threads": {"threads": 4},
+        "prepacking": {},
+        "deterministic": {"deterministic": True},
+    },
+    **{
+        axis: {how: {"way": "use", "use": f"{axis}={how}"} for how in ways}
+        for axis, ways in {
+            Axis.THREADS: ("2", "4", "shared", "creation"),
+            Axis.RERUNS: ("feeds", "shapes"),
+            Axis.LIFECYCLE: ("repeated", "failed", "order"),
+        }.items()
+    },
 }
 """Axis -> value -> what a request for such a session says besides (`workers/program/protocol.py`)."""
+
+OF_CALLABLES = (Axis.THREADS, Axis.RERUNS, Axis.LIFECYCLE)
+"""The axes of a callable, of which each call of the same model stands for a session."""
+
+CONFIG: Mapping[str, Mapping[str, str]] = {f"{Axis.OPTIONS}=prepacking": {"session.disable_prepacking": "1"}}
+"""Variant -> session options besides those of the target."""
 
 NO_CONTEXT = (CPU, DML)
 """Providers that compile nothing and so have nothing to put into an EPContext model."""
@@ -62,6 +123,18 @@ class Variants:
 
     targets: tuple[Target, ...]
     skipped: Mapping[str, str]
+
+    def leave_out(self, axes: Collection[str]) -> Variants:
+        """Those of the other axes."""
+        return Variants(
+            tuple(target for target in self.targets if target.variant.partition("=")[0] not in axes),
+            {axis: why for axis, why in self.skipped.items() if axis not in axes},
+        )
+
+
+def is_use(variant: str) -> bool:
+    """Whether a variant, or an axis, is a use of sessions as an application has it."""
+    return variant.partition("=")[0] in USES
 
 
 def parse_axes(texts: Sequence[str] | str) -> tuple[Axis, ...]:
@@ -113,7 +186,7 @@ def variant_of(target: Target, text: str) -> Target:
 
 def why_none(target: Target, axis: Axis) -> str:
     """Why a target has no variants on an axis; empty where it has some."""
-    if not target.makes_sessions:
+    if not target.makes_sessions and not (target.is_callable and axis in OF_CALLABLES):
         return f"target '{target.name}' does not run sessions of ONNX Runtime"
     if axis is Axis.CONTEXT and target.provider in NO_CONTEXT:
         return f"{target.provider} makes no EPContext models"
@@ -132,7 +205,9 @@ def _along(target: Target, axis: Axis) -> Iterator[Target]:
         yield replace(_name_variant(target, axis, "packed"), packed=True)
     else:
         for name, session in SESSIONS[axis].items():
-            yield replace(_name_variant(target, axis, name), request_defaults=session)
+            varied = _name_variant(target, axis, name)
+            config = {**target.config, **CONFIG.get(varied.variant, {})}
+            yield replace(varied, request_defaults=session, config=config)
 
 
 def _name_variant(target: Target, axis: Axis, value: str) -> Target:

@@ -14,7 +14,8 @@ data.npz                       the same, for run.py
 case.json                      what the case is, and what is right besides the outputs
 run.py                         runs the model on a provider and judges it; its exit code says how (`run_script`)
 
-The folder of a variant (`run_settings`) has what run.py needs for it besides: packed.onnx, or contexts.py.
+The folder of a variant (`run_settings`) has what run.py needs for it besides: varied.onnx, its weights, contexts.py, or
+uses.py.
 """
 
 from __future__ import annotations

@@ -25,7 +25,9 @@ from typing import Any
 RIGHT, WRONG, CANNOT = 0, 1, 2
 HERE = Path(__file__).resolve().parent
 IN_THIS_PROCESS = "--in-this-process"
+FOUND = "epcheck found: "
 TIMEOUT_S = 300
+REPEATS = 5
 NOBODY_TAKES_IT = re.compile(
     r"fallback to CPU EP has been explicitly disabled"
     r"|NOT_IMPLEMENTED : (Could not find an implementation|Failed to find kernel)"
@@ -48,16 +50,26 @@ def main() -> int:
         except Exception:
             traceback.print_exc()
             return CANNOT
+    runs = REPEATS if case.get("session", {}).get("use") else 1  # threads take another course each time
+    codes = [run_apart(provider) for _ in range(runs)]
+    code = WRONG if WRONG in codes else max(codes)
+    if runs > 1:
+        print("wrong in", codes.count(WRONG), "of", runs, "runs")
+    return 125 if code == CANNOT and "--git-bisect" in sys.argv else code
+
+
+def run_apart(provider: str) -> int:
+    """Run it in a process of its own."""
     command = [sys.executable, str(HERE / "run.py"), provider, IN_THIS_PROCESS]
     try:
         code = subprocess.run(command, timeout=TIMEOUT_S).returncode
     except subprocess.TimeoutExpired:
-        print("WRONG: it does not end within", TIMEOUT_S, "s")
-        code = WRONG
+        print("WRONG: it does not end within", TIMEOUT_S, "s", flush=True)
+        return WRONG
     if code not in (RIGHT, WRONG, CANNOT):
-        print("WRONG: the process died with exit code", code)
-        code = WRONG
-    return 125 if code == CANNOT and "--git-bisect" in sys.argv else code
+        print("WRONG: the process died with exit code", code, flush=True)
+        return WRONG
+    return code
 
 
 def run(case: dict[str, Any], provider: str) -> int:
@@ -77,15 +89,21 @@ def run(case: dict[str, Any], provider: str) -> int:
     data = dict(np.load(HERE / "data.npz"))
     with tempfile.TemporaryDirectory(prefix="run-", ignore_cleanup_errors=True) as folder:
         try:
-            session = make_session(ort, case, provider, how, source(ort, case, provider, how, Path(folder)))
+            model = source(ort, case, provider, how, Path(folder))
+            session = make_session(ort, case, provider, how, model)
             got, again = (outputs_of(ort, session, how, data) for _ in range(2))
+            assigned = assignment(session)
+            del session  # Windows deletes no file that is open
+            if how["use"]:
+                got = again = use_sessions(ort, case, provider, how, model, data)
         except CannotRunError as error:
             print("CANNOT RUN:", error)
             return CANNOT
         except Exception as error:
+            if FOUND in str(error):
+                print("WRONG:", str(error).partition(FOUND)[2])
+                return WRONG
             return judge_refusal(case, provider, str(error), broken=how["context"] in ("stale", "damaged"))
-        assigned = assignment(session)
-        del session  # Windows deletes no file that is open
     if gap := placement_gap(case, provider, assigned):
         print("CANNOT RUN:", gap)
         return CANNOT
@@ -108,7 +126,8 @@ def run(case: dict[str, Any], provider: str) -> int:
 def settings(case: dict[str, Any], provider: str) -> dict[str, Any]:
     """How the session is made; on another provider than that of the case without what is only for that one."""
     how: dict[str, Any] = {"variant": "", "options": {}, "config": {}, "plugin": None}
-    how.update({"device": "", "context": "", "prefixes": []}, **case.get("session", {}))
+    how.update({"device": "", "context": "", "model": "model.onnx", "prefixes": []})
+    how.update({"weights": "", "use": "", "settings": {}}, **case.get("session", {}))
     if provider != case["provider"]:
         how.update(options={}, config={}, plugin=None, device=how["device"] and "cpu")
     return how
@@ -119,8 +138,14 @@ def session_options(ort: Any, case: dict[str, Any], provider: str, how: dict[str
     ort.set_default_logger_severity(4)
     options = ort.SessionOptions()
     options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, case["level"])
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.enable_mem_pattern = False
+    options.intra_op_num_threads = options.inter_op_num_threads = how["settings"].get("threads", 1)
+    options.enable_mem_pattern = options.enable_cpu_mem_arena = "arena" in how["settings"]
+    if "parallel" in how["settings"]:
+        options.execution_mode = ort.ExecutionMode.ORT_PARALLEL
+    options.use_deterministic_compute = "deterministic" in how["settings"]
+    if how["weights"] == "memory":
+        how["content"] = content = (HERE / "weights.bin").read_bytes()  # which must live as long as the options
+        options.add_external_initializers_from_files_in_memory(["weights.bin"], [content], [len(content)])
     for key, value in how["config"].items():
         options.add_session_config_entry(key, value)
     if provider != "CPUExecutionProvider" and case["operator"]:
@@ -158,9 +183,12 @@ def is_meant(hardware: Any, wanted: dict[str, str]) -> bool:
     )
 
 
-def make_session(ort: Any, case: dict[str, Any], provider: str, how: dict[str, Any], model: str | bytes) -> Any:
+def make_session(
+    ort: Any, case: dict[str, Any], provider: str, how: dict[str, Any], model: str | bytes, placed: bool = True
+) -> Any:
+    """placed: whether the session says where its nodes are."""
     options = session_options(ort, case, provider, how)
-    if not hasattr(ort.InferenceSession, "get_provider_graph_assignment_info"):
+    if placed and not hasattr(ort.InferenceSession, "get_provider_graph_assignment_info"):
         options.enable_profiling = True
         options.profile_file_prefix = str(Path(tempfile.gettempdir()) / f"run-{os.getpid()}")
     if how["plugin"]:
@@ -171,7 +199,8 @@ def make_session(ort: Any, case: dict[str, Any], provider: str, how: dict[str, A
 def source(ort: Any, case: dict[str, Any], provider: str, how: dict[str, Any], folder: Path) -> str | bytes:
     """What the session is made of: the model, one with a copy of it, or the EPContext model that the provider makes."""
     if not how["context"]:
-        return str(HERE / ("packed.onnx" if how["prefixes"] else "model.onnx"))
+        model = HERE / how["model"]
+        return model.read_bytes() if how["weights"] == "memory" else str(model)
     contexts = importlib.import_module("contexts")
     if not hasattr(ort, "ModelCompiler"):
         raise CannotRunError(f"onnxruntime {ort.__version__} has no compile API; install 1.22 or later")
@@ -198,6 +227,25 @@ def source(ort: Any, case: dict[str, Any], provider: str, how: dict[str, Any], f
         if how["context"] in contexts.BREAK:
             raise CannotRunError(f"the context is refused as it was made: {error}") from None
         raise
+
+
+def use_sessions(
+    ort: Any, case: dict[str, Any], provider: str, how: dict[str, Any], model: str | bytes, data: dict[str, Any]
+) -> dict[str, Any]:
+    """Make and run sessions as `use` says, each of them with the feeds of the case and with others."""
+    uses = importlib.import_module("uses")
+
+    def create() -> Any:
+        session = make_session(ort, case, provider, how, model, placed=False)
+        names = [output.name for output in session.get_outputs()]
+        return lambda feeds: dict(zip(names, session.run(names, feeds)))
+
+    feeds = {name[len("input.") :]: value for name, value in data.items() if name.startswith("input.")}
+    try:
+        outputs: dict[str, Any] = uses.USES[how["use"]](create, feeds)
+    except uses.NotUsableError as error:
+        raise CannotRunError(error) from None
+    return outputs
 
 
 def outputs_of(ort: Any, session: Any, how: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:

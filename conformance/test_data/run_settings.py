@@ -9,34 +9,53 @@ config     session options, besides those that prove placement
 plugin     `package` or `library`, and `device`, of a provider that has a library of its own; else null
 device     where inputs and outputs are bound; empty where they are not
 context    `file`, `bytes`, `stale`, `damaged`: by which EPContext model it goes; else empty
-prefixes   what stands before each name in packed.onnx, once for each copy of the case; empty for model.onnx
+model      the file that the session is made of
+prefixes   what stands before each name in that model, once for each copy of the case; empty for one
+weights    `file` or `memory`: where the model's initializers are; else empty
+use        how sessions are used (`uses.USES`); empty for one session, which runs twice
+settings   of the session: `arena`, `parallel`, `deterministic`, `threads`
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from epcheck.conformance.targets.target import STRICT, Target
 from epcheck.conformance.test_data.repro import Judged
 from epcheck.conformance.workers.program import protocol
-from epcheck.conformance.workers.program.backends import contexts
+from epcheck.conformance.workers.program.backends import contexts, uses
 
-PACKED = "packed.onnx"
-"""The model of a case and a copy of it."""
+MODEL, VARIED = "model.onnx", "varied.onnx"
+"""The model of the case, and the one of a variant that needs another."""
+
+SETTINGS = ("arena", "parallel", "deterministic", "threads")
 
 
-def apply_target(judged: Judged, target: Target, packed: tuple[bytes, tuple[str, ...]] | None) -> Judged:
-    """The same, run as the target does, which may be a variant. packed: a model with the case and its copy, and what
-    stands before the names of each, where they share a session."""
+@dataclass(frozen=True)
+class VariedModel:
+    """The model of a variant. prefixes: what stands before the names of each copy of the case, where two share the
+    session. weights: the file that its initializers are in; empty for none."""
+
+    model: bytes
+    prefixes: tuple[str, ...] = ()
+    weights: bytes = b""
+
+
+def apply_target(judged: Judged, target: Target, varied: VariedModel | None) -> Judged:
+    """The same, run as the target does, which may be a variant. varied: its model, where it needs another."""
     session = target.request_defaults
     files = {}
     if context := str(session.get("context", "")):
         files["contexts.py"] = Path(contexts.__file__).read_bytes()
-    if packed:
-        files[PACKED] = packed[0]
+    if use := str(session.get("use", "")):
+        files["uses.py"] = Path(uses.__file__).read_bytes()
+    if varied:
+        files[VARIED] = varied.model
+    if varied and varied.weights:
+        files[protocol.WEIGHTS_FILE] = varied.weights
     return replace(
         judged,
         provider=target.provider or judged.provider,
@@ -49,7 +68,11 @@ def apply_target(judged: Judged, target: Target, packed: tuple[bytes, tuple[str,
             "plugin": _plugin(target),
             "device": target.device or "cpu" if session.get("way") == "bound" else "",
             "context": context,
-            "prefixes": packed[1] if packed else (),
+            "model": VARIED if varied else MODEL,
+            "prefixes": varied.prefixes if varied else (),
+            "weights": str(session.get("weights", "")),
+            "use": use,
+            "settings": {name: session[name] for name in SETTINGS if name in session},
         },
         files=files,
     )

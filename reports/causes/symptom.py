@@ -26,6 +26,7 @@ from epcheck.conformance.records.terms import (
     REFUSED,
     TIMEOUT,
     UNPLACED,
+    USAGE_DEPENDENT,
     VARIANT_DEPENDENT,
 )
 from epcheck.reports.runtime_message import SOURCE_LINE, readable
@@ -37,6 +38,7 @@ KINDS = {
     CRASH: "the process ends", TIMEOUT: "does not end in time", FLAKY: "the answer changes when the case is repeated",
     ORDER_DEPENDENT: "the answer depends on the cases before it", REFUSED: "is refused", UNPLACED: "is not placed",
     VARIANT_DEPENDENT: "the answer depends on how the case is run",
+    USAGE_DEPENDENT: "the answer depends on how sessions are used",
 }  # fmt: skip
 """Status -> the kind of its symptom; a mismatch has one of those above."""
 

@@ -115,7 +115,7 @@ class CaseIndex:
             what = found.became.get(case_id, "") if found else ""
             past = found.history.get(case_id, ()) if found else ()
             became.append(what)
-            history.append("".join(str(STATUSES.index(status)) if status else "." for status in past))
+            history.append("".join(format(STATUSES.index(status), "x") if status else "." for status in past))
             if cause and what:
                 self.became.setdefault(cause, Counter())[what] += 1
         self._columns |= {"since": became, "history": history}

@@ -81,6 +81,9 @@ def check_same_selection(first: Part, second: Part) -> None:
     variants = [_listed(part.run.selection.get("variants") or ["none"]) for part in (first, second)]
     if variants[0] != variants[1]:
         raise StoreError(f"{both}: the variants are {variants[0]} and {variants[1]}; run both with the same --variants")
+    uses = [str(part.run.selection.get("uses", "none")) for part in (first, second)]
+    if uses[0] != uses[1]:
+        raise StoreError(f"{both}: --uses is {uses[0]} and {uses[1]}; run both with the same")
     if first.run.selection.get("reference") != second.run.selection.get("reference"):
         raise StoreError(f"{both}: only one of them asked onnx.reference about every case")
 

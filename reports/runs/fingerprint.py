@@ -202,6 +202,8 @@ def _selection(selection: Mapping[str, object]) -> str:
         words.append("thin")
     if variants := selection.get("variants"):
         words.append(f"variants {_listed(variants)}")
+    if uses := selection.get("uses"):
+        words.append(f"uses of {uses}")
     if shard := selection.get("shard"):
         words.append(f"shard {shard}")
     return ", ".join(words) or WHOLE_SUITE

@@ -65,6 +65,9 @@ RELU = "Relu-14/float32/ordinary[runtime]"
         ("level=all", {"context": "", "device": "", "prefixes": []}),
         ("io_binding=device", {"device": "cpu"}),
         ("packing=packed", {"device": "", "context": ""}),
+        ("options=arena", {"settings": {"arena": True}, "use": ""}),
+        ("options=threads", {"settings": {"threads": 4}}),
+        ("options=prepacking", {"config": {"session.disable_prepacking": "1"}}),
     ],
 )
 def test_the_script_of_a_variant_runs_it_in_that_way(
@@ -77,11 +80,45 @@ def test_the_script_of_a_variant_runs_it_in_that_way(
     assert case["session"].items() >= {"target": "cpu", "variant": variant, "plugin": None, **in_session}.items()
     assert case["level"] == ("ORT_ENABLE_ALL" if variant == "level=all" else "ORT_DISABLE_ALL")
     assert len(case["session"]["prefixes"]) == (2 if variant == "packing=packed" else 0)
-    assert (folder / "packed.onnx").exists() == (variant == "packing=packed")
+    assert (folder / "varied.onnx").exists() == (variant == "packing=packed")
     code, lines = script(folder)
     right = ["Y as expected"] * (2 if variant == "packing=packed" else 1)
     last = f"right on CPUExecutionProvider, onnxruntime {onnxruntime.__version__}"
     assert (code, lines) == (0, [f"as the target cpu runs it with {variant}", *right, last])
+
+
+@pytest.mark.parametrize("variant", ["threads=2", "reruns=shapes", "lifecycle=repeated"])
+def test_the_script_of_a_use_repeats_it(tmp_path: Path, variant: str) -> None:
+    folder = api.repro(api.ReproOptions(RELU, target="cpu", variant=variant, out=tmp_path))
+    code, lines = script(folder)
+    assert code == 0
+    assert lines[-1] == "wrong in 0 of 5 runs"
+    assert lines.count("Y as expected") == 5
+
+
+@pytest.mark.parametrize("variant", ["weights=file", "weights=memory"])
+def test_the_script_of_weights_elsewhere_has_them_in_a_file(tmp_path: Path, variant: str) -> None:
+    case = "MatMul-13/float32/rank_7_by_matrix[initializer]"
+    folder = api.repro(api.ReproOptions(case, target="cpu", variant=variant, out=tmp_path))
+    assert (folder / "weights.bin").stat().st_size > 0
+    code, lines = script(folder)
+    assert (code, lines[-1].startswith("right on CPUExecutionProvider")) == (0, True)
+    (folder / "weights.bin").write_bytes(bytes((folder / "weights.bin").stat().st_size))
+    assert script(folder)[0] == 1
+    with pytest.raises(ReproError, match="has no initializer whose data can be elsewhere"):
+        api.repro(api.ReproOptions(RELU, target="cpu", variant=variant, out=tmp_path / "none"))
+
+
+def test_the_script_of_a_use_finds_what_the_use_finds(tmp_path: Path) -> None:
+    folder = api.repro(api.ReproOptions(RELU, target="cpu", variant="reruns=feeds", out=tmp_path))
+    script_of_uses = folder / "uses.py"
+    found = 'raise UseError("3 sessions that were released leave 3 handles")\n    '
+    text = script_of_uses.read_text().replace("    others = change_values(feeds)", f"    {found}others = {{}}", 2)
+    script_of_uses.write_text(text)
+    code, lines = script(folder)
+    assert code == 1
+    assert "WRONG: 3 sessions that were released leave 3 handles" in lines
+    assert lines[-1] == "wrong in 5 of 5 runs"
 
 
 def script(folder: Path) -> tuple[int, list[str]]:

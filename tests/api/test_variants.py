@@ -61,10 +61,24 @@ def test_a_difference_is_in_junit_json_and_summary(tmp_path: Path, monkeypatch: 
     assert again == lines
 
 
+def test_uses_run_of_the_sample_or_of_all(tmp_path: Path) -> None:
+    seen = {}
+    for uses in (api.UsedCases.SAMPLE, api.UsedCases.ALL):
+        result = api.run(options(tmp_path / uses, uses=uses))
+        assert result.run.selection["uses"] == uses
+        used = [record for record in reports.read_records(result.folder) if record.variants]
+        assert {record.status for record in used} == {"pass"}
+        assert {v.state for record in used for v in record.variants} <= {"same", "close", "skipped"}
+        seen[uses] = len(used)
+    assert seen == {"sample": 1, "all": 3}
+    with pytest.raises(ClusterError, match="--variants and --uses run on this machine"):
+        api.run(options(tmp_path, uses=api.UsedCases.ALL, scheduler="tcp://localhost:1"))
+
+
 def test_axes_without_a_variant_are_refused_before_anything_runs(tmp_path: Path) -> None:
     with pytest.raises(TargetError, match="CPUExecutionProvider makes no EPContext models"):
         api.run(options(tmp_path, Axis.CONTEXT))
-    with pytest.raises(ClusterError, match="--variants runs on this machine"):
+    with pytest.raises(ClusterError, match="--variants and --uses run on this machine"):
         api.run(options(tmp_path, Axis.LEVEL, scheduler="tcp://localhost:1"))
     assert not list(tmp_path.iterdir())
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from epcheck.conformance.preparation import directml_program, model_parts, pack
+from epcheck.conformance.preparation import directml_program, model_parts, pack, used_models
 from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records.outcome import DONE, FAILED, PLACED, Outcome
 from epcheck.conformance.targets.target import DISABLE_FALLBACK, Target
+from epcheck.conformance.targets.variants import SHAPES, Axis
 from epcheck.conformance.workers import session_result
 from epcheck.conformance.workers.process import FrameReceived
+from epcheck.conformance.workers.program.protocol import WEIGHTS, WEIGHTS_FILE
 from epcheck.conformance.workers.request import run_request
 from epcheck.conformance.workers.session_result import SessionResult
 from epcheck.generators import schema
@@ -38,6 +40,11 @@ def encode(name: str, cases: Sequence[PreparedCase], target: Target, place: bool
         feeds = [
             (prefix + name, dtype, shape, data) for prefix, case in named for name, dtype, shape, data in case.feeds
         ]
+        if target.variant == SHAPES:
+            model = used_models.open_sizes(model)
+        elif target.variant.startswith(f"{Axis.WEIGHTS}="):
+            model, content = used_models.move_weights(model, WEIGHTS_FILE)
+            feeds += [(WEIGHTS, "uint8", (len(content),), content)] if content else []
     outputs = [prefix + name for prefix, case in named for name in case.outputs]
     bodies = not place and target.config.get(DISABLE_FALLBACK) == "1" and any(map(_has_bodies, cases))
     return run_request(name, target, model, feeds, outputs, place, bodies)

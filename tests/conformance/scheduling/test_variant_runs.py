@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -91,6 +92,27 @@ def test_what_does_not_come_again_alone_is_unsteady() -> None:
     runs.handle(CANDIDATE, RIGHT)
     runs.handle(targets["all"], RIGHT)
     assert states(runs) == {"level=all": (terms.UNSTEADY, "the result changes between runs (mismatch, alone pass)")}
+
+
+@pytest.mark.parametrize(
+    ("repeated", "state", "words"),
+    [
+        ([CRASH], terms.DIFFERS, "crash: killed by SIGSEGV (in 2 of 2 runs)"),
+        ([RIGHT, RIGHT, WRONG], terms.DIFFERS, "is wrong: y: 1 of 2 elements are wrong"),
+        ([RIGHT] * 4, terms.UNSTEADY, "in 1 of 5 runs"),
+    ],
+)
+def test_a_use_of_sessions_is_repeated_until_two_runs_differ(repeated: list[Outcome], state: str, words: str) -> None:
+    runs, targets = runs_after(RIGHT, "2", axis=Axis.THREADS)
+    runs.begin()
+    assert runs.handle(targets["2"], WRONG) == [(targets["2"], True), (CANDIDATE, True)]
+    assert runs.handle(CANDIDATE, RIGHT) == []
+    for outcome in repeated:
+        assert not runs.is_done
+        runs.handle(targets["2"], outcome)
+    found = states(runs)["threads=2"]
+    assert found[0] == state
+    assert found[1].startswith(words)
 
 
 def test_what_the_ordinary_way_does_alone_as_well_is_a_difference_of_packing() -> None:
@@ -184,7 +206,11 @@ def lived(ordinary: Outcome, varied: Outcome, *expectations: Expectation) -> Rec
     """The record of a case of which the ordinary way gives one outcome, and the level `all` another, each time."""
     candidate = replace(CANDIDATE, expectations=expectations)
     plan = Plan((), (candidate,), variants={"candidate": variants("all")})
-    life = CaseLifecycle(plan, CASE)
+    return conclude(CaseLifecycle(plan, CASE), lambda target: varied if target.variant else ordinary)
+
+
+def conclude(life: CaseLifecycle, give: Callable[[Target], Outcome]) -> Record:
+    """The record of the first candidate. give: what comes of a run on a target."""
     pending = life.begin({})
     while True:
         action = pending.pop(0)
@@ -192,7 +218,7 @@ def lived(ordinary: Outcome, varied: Outcome, *expectations: Expectation) -> Rec
             return action.records[0]
         if isinstance(action, Run):
             assert action.where is not Where.SHARED or not action.target.variant
-            pending += life.handle(Ran(action.target, action.where, varied if action.target.variant else ordinary))
+            pending += life.handle(Ran(action.target, action.where, give(action.target)))
 
 
 def test_a_case_that_is_right_ordinarily_and_wrong_otherwise_is_variant_dependent() -> None:
@@ -226,3 +252,48 @@ def test_opinions_of_variants_are_those_of_the_candidate() -> None:
     (result,) = found.variants
     assert isinstance(result.opinion, Opinion)
     assert (result.opinion.target, result.opinion.status) == ("candidate level=all", terms.MISMATCH)
+
+
+def test_an_error_of_what_the_documentation_forbids_is_no_difference_but_a_wrong_value_is() -> None:
+    dml = replace(CANDIDATE, provider="DmlExecutionProvider")
+    (shared,) = (t for t in variants_of([dml], (Axis.THREADS,))["candidate"].targets if t.variant == "threads=shared")
+    ordinary = opinion(CASE, CANDIDATE, RIGHT)
+
+    def state(message: str) -> str:
+        outcome = Outcome(FAILED, "run", message)
+        judged = replace(ordinary, status=terms.REFUSED, message=message, stage="run")
+        return compare(shared, ordinary, "", outcome, judged, "").state
+
+    assert state("Call failed.") == terms.SAME
+    assert state("epcheck found: other feeds give other values") == terms.DIFFERS
+
+
+def test_uses_are_of_cases_that_are_right_in_the_ordinary_way() -> None:
+    runs, _ = runs_after(WRONG, "2", axis=Axis.THREADS)
+    assert runs.begin() == []
+    assert states(runs) == {"threads=2": (terms.NOT_RUN, "the plain run is not right")}
+
+
+@pytest.mark.parametrize(
+    ("differing", "status"),
+    [
+        ({"threads=2": CRASH}, terms.USAGE_DEPENDENT),
+        ({"threads=2": CRASH, "level=all": WRONG}, terms.VARIANT_DEPENDENT),
+    ],
+)
+def test_what_differs_in_uses_alone_is_usage_dependent(differing: dict[str, Outcome], status: str) -> None:
+    chosen = variants_of([CANDIDATE], (Axis.LEVEL, Axis.THREADS))
+    life = CaseLifecycle(Plan((), (CANDIDATE,), variants=chosen), CASE)
+    record = conclude(life, lambda target: differing.get(target.variant, RIGHT))
+    assert (record.status, record.blame) == (status, terms.CANDIDATE)
+
+
+def test_uses_are_of_the_sampled_cases_alone() -> None:
+    chosen = variants_of([CANDIDATE], (Axis.LEVEL, Axis.THREADS))
+    both = {"level", "threads"}
+    for used, axes in ((None, both), ({Axis.THREADS: (CASE.case.id,)}, both), ({Axis.THREADS: ()}, {"level"})):
+        found = Plan((), (CANDIDATE,), variants=chosen, used=used).find_variants(CANDIDATE, CASE.case.id)
+        assert found is not None
+        assert {target.variant.partition("=")[0] for target in found.targets} == axes
+    only = variants_of([CANDIDATE], (Axis.THREADS,))
+    assert Plan((), (CANDIDATE,), variants=only, used={Axis.THREADS: ()}).find_variants(CANDIDATE, CASE.case.id) is None

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..failure import failure
-from . import timing
+from . import timing, uses
+from .declined import NotApplicableError
 from .values import differing, flatten_values, model_feeds
 
 TAKES_FOLDER = "external data"
@@ -48,7 +49,7 @@ class FunctionBackend:
         answer: dict[str, Any] = {"stage": "run", "create_s": 0.0, "repeat_differs": []}
         started = time.perf_counter()
         try:
-            result = self.call_by_name(model, feeds, request["outputs"])
+            result = self.call_in_use(request, model, feeds)
             outputs = {name: np.asarray(value) for name, value in result.items()}
             answer["run_s"] = time.perf_counter() - started
             if request.get("repeat"):
@@ -94,6 +95,19 @@ class FunctionBackend:
         except Exception as error:
             return {**answer, **failure(error)}, {}
         return {**answer, "stage": "done", "repeat_differs": differs}, flatten_values(wanted)
+
+    def call_in_use(self, request: dict[str, Any], model: bytes, feeds: dict[str, Any]) -> dict[str, Any]:
+        """Its outputs, called once or as a use calls it: a session is a call of the same model."""
+
+        def create() -> uses.Session:
+            return lambda values: self.call_by_name(model, values, request["outputs"])
+
+        if "use" not in request:
+            return create()(feeds)
+        try:
+            return uses.USES[request["use"]](create, feeds)
+        except uses.NotUsableError as error:
+            raise NotApplicableError(str(error)) from None
 
     def call_by_name(self, model: bytes, feeds: dict[str, Any], names: list[str]) -> dict[str, Any]:
         """Its outputs by name; of what follows the model's own in a sequence, which may have no end, the first."""

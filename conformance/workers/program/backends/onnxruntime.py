@@ -206,7 +206,11 @@ class OnnxRuntimeBackend:
         level = LEVELS[request.get("level", "disabled")]
         options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
         options.intra_op_num_threads = options.inter_op_num_threads = request.get("threads", 1)
-        if not request.get("seconds") or request["device"] != "cpu":
+        if request.get("parallel"):
+            options.execution_mode = onnxruntime.ExecutionMode.ORT_PARALLEL
+        if request.get("deterministic"):
+            options.use_deterministic_compute = True
+        if not request.get("arena") and (not request.get("seconds") or request["device"] != "cpu"):
             options.enable_mem_pattern = False
             options.enable_cpu_mem_arena = False
             if request.get("less_memory") and request["device"] == "cpu":
@@ -216,10 +220,17 @@ class OnnxRuntimeBackend:
             if request.get("place") and key == "session.disable_cpu_ep_fallback":
                 continue
             options.add_session_config_entry(key, value)
-        if not self.keeps_record(request) or request.get("bodies") or request.get("profile"):
+        for name, content in request.get("files", {}).items():
+            options.add_external_initializers_from_files_in_memory([name], [content], [len(content)])
+        unrecorded = not self.keeps_record(request) or request.get("bodies")
+        if request.get("profile", unrecorded):
             options.enable_profiling = True
             options.profile_file_prefix = str(Path(tempfile.gettempdir()) / f"epcheck-{os.getpid()}")
         return options
+
+    def settle(self, request: dict[str, Any]) -> None:
+        """After a run that failed, while its exception is handled: what it left must not reach the next."""
+        finish_commands(request["device"])
 
     def keeps_record(self, request: dict[str, Any]) -> bool:
         """Whether the session records assignments: newer releases do, when they are asked to."""

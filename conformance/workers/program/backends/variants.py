@@ -1,4 +1,5 @@
-"""Sessions that are run in another way: with I/O binding on the provider's device, and from an EPContext model."""
+"""Sessions that are run in another way: with I/O binding on the provider's device, from an EPContext model, with their
+weights in another place, and used as applications use them."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
-from . import contexts
+from ..protocol import WEIGHTS, WEIGHTS_FILE
+from . import contexts, uses
 from .declined import NotApplicableError
 from .values import name_outputs
 
@@ -23,8 +25,8 @@ def run(
 
     backend: makes the sessions, and says where their nodes are. answer: is filled in, also where this raises.
     """
-    way = _bound if request["way"] == "bound" else _from_context
-    return way(backend, request, model, feeds, answer)
+    ways = {"bound": _bound, "context": _from_context, "weights": _with_weights, "use": _in_use}
+    return ways[request["way"]](backend, request, model, feeds, answer)
 
 
 def _bound(
@@ -126,3 +128,58 @@ def _compile_by_options(backend: Any, request: dict[str, Any], model: bytes, pat
     }
     session = backend.session({**request, "config": {**request["config"], **made}}, model)
     return backend.assignment(session, backend.keeps_record(request))
+
+
+def _with_weights(
+    backend: Any, request: dict[str, Any], model: bytes, feeds: dict[str, Any], answer: dict[str, Any]
+) -> dict[str, Any]:
+    """The initializers come from a file beside the model, or from such a file in memory."""
+    if WEIGHTS not in feeds:
+        raise NotApplicableError("it has no initializer whose data can be elsewhere")
+    content = feeds.pop(WEIGHTS)
+    with tempfile.TemporaryDirectory(prefix="epcheck-weights-", ignore_cleanup_errors=True) as folder:
+        source: bytes | str = model
+        if request["weights"] == "memory":
+            if not hasattr(onnxruntime.SessionOptions, "add_external_initializers_from_files_in_memory"):
+                raise NotApplicableError("this release takes no files in memory")
+            request = {**request, "files": {WEIGHTS_FILE: content}}
+        else:
+            path = Path(folder) / "model.onnx"
+            path.write_bytes(model)
+            (Path(folder) / WEIGHTS_FILE).write_bytes(content.tobytes())
+            source = str(path)
+        session = _time_creation(backend, request, source, answer)
+        outputs = _run(backend, request, session, feeds, answer)
+        del session  # Windows deletes no file that is open
+        return outputs
+
+
+def _in_use(
+    backend: Any, request: dict[str, Any], model: bytes, feeds: dict[str, Any], answer: dict[str, Any]
+) -> dict[str, Any]:
+    """The outputs of a use (`uses.USES`). A session before it says where the nodes are."""
+    _run(backend, request, _time_creation(backend, request, model, answer), feeds, answer)
+    unprofiled = {**request, "profile": False}
+
+    def create() -> uses.Session:
+        session = backend.session(unprofiled, model)
+        names = [output.name for output in session.get_outputs()]
+        return lambda values: name_outputs(names, session.run(names, values))
+
+    create.settle = lambda: backend.settle(request)  # type: ignore[attr-defined]
+    try:
+        return uses.USES[request["use"]](create, feeds)
+    except uses.NotUsableError as error:
+        raise NotApplicableError(str(error)) from None
+
+
+def _run(
+    backend: Any, request: dict[str, Any], session: Any, feeds: dict[str, Any], answer: dict[str, Any]
+) -> dict[str, Any]:
+    answer["stage"] = "run"
+    names = [output.name for output in session.get_outputs()]
+    started = time.perf_counter()
+    values = session.run(names, feeds)
+    answer["run_s"] = time.perf_counter() - started
+    answer["assignment"] = backend.assignment(session, backend.keeps_record(request))
+    return name_outputs(names, values)

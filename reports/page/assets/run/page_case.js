@@ -139,7 +139,7 @@ function variantsTable(variants) {
 function historyTable(row) {
   const said = (status) => el("span", { class: "said " + ({ pass: "good", unplaced: "quiet", skipped: "quiet", "not in it": "quiet" }[status] || "bad") }, status);
   const earlier = index.earlier[row.target].map(([id, started, changed, report], at) => {
-    const status = row.history[at] === "." ? "not in it" : index.statuses[Number(row.history[at])];
+    const status = row.history[at] === "." ? "not in it" : index.statuses[parseInt(row.history[at], 16)];
     const moment = `${started.slice(0, 16).replace("T", " ")} UTC`;
     const address = report && status !== "not in it" ? `${report}${linkTo({ case: row.id, target: row.target })}` : report;
     return [address ? el("a", { href: address }, moment) : moment, el("code", {}, id), said(status), changed || "–"];

@@ -1,0 +1,280 @@
+"""Sessions used as applications use them: each planted fault is told by its use, and a right session by none."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from epcheck.conformance.targets.variants import SESSIONS, USES
+from epcheck.conformance.workers.program.backends import uses
+from epcheck.conformance.workers.program.backends.uses import Session, Values
+
+FEEDS: Values = {"x": np.arange(24, dtype=np.float32).reshape(4, 6)}
+RIGHT = FEEDS["x"] * 2
+
+
+def double(feeds: Values) -> Values:
+    """A right session."""
+    if feeds["x"].ndim != 2:
+        raise ValueError("rank 2 is wanted")
+    return {"y": feeds["x"] * 2}
+
+
+def make_right() -> Session:
+    return lambda feeds: double(feeds)
+
+
+class SharedScratch:
+    """All sessions write into one buffer, without a lock."""
+
+    def __init__(self) -> None:
+        self.buffer = np.zeros((0, 0), np.float32)
+
+    def __call__(self) -> Session:
+        owner = object()
+
+        def run(feeds: Values) -> Values:
+            self.last = owner
+            time.sleep(0.001)
+            return double(feeds) if self.last is owner else {"y": np.zeros_like(feeds["x"])}
+
+        return run
+
+
+class NotForThreads:
+    """A session whose state two threads change."""
+
+    def __call__(self) -> Session:
+        state: dict[str, Any] = {}
+
+        def run(feeds: Values) -> Values:
+            state["x"] = feeds["x"]
+            time.sleep(0.001)
+            return {"y": state["x"] * 2}
+
+        return run
+
+
+class ClearedByCreation:
+    """A new session clears what all have, for a moment."""
+
+    def __init__(self) -> None:
+        self.is_there = True
+
+    def __call__(self) -> Session:
+        self.is_there = False
+        time.sleep(0.001)
+        self.is_there = True
+
+        def run(feeds: Values) -> Values:
+            time.sleep(0.0002)
+            return double(feeds) if self.is_there else {"y": np.zeros_like(feeds["x"])}
+
+        return run
+
+
+def keep_first_values() -> Session:
+    """The first answer is given again, as if the feeds were the same."""
+    kept: list[Values] = []
+
+    def run(feeds: Values) -> Values:
+        kept.append(double(feeds))
+        return kept[0]
+
+    return run
+
+
+def keep_first_size() -> Session:
+    """As many rows as the first time are computed; the others are zeros."""
+    rows: list[int] = []
+
+    def run(feeds: Values) -> Values:
+        rows.append(len(feeds["x"]))
+        outputs = double(feeds)
+        outputs["y"][rows[0] :] = 0
+        return outputs
+
+    return run
+
+
+def forget_after_other_feeds() -> Session:
+    """The first feeds are right until others come."""
+    seen: list[bytes] = []
+
+    def run(feeds: Values) -> Values:
+        seen.append(feeds["x"].tobytes())
+        return double(feeds) if len(set(seen)) == 1 or seen[-1] != seen[0] else {"y": feeds["x"]}
+
+    return run
+
+
+def fail_for_ever() -> Session:
+    """Once a run has failed, all give zeros."""
+    failed: list[Exception] = []
+
+    def run(feeds: Values) -> Values:
+        try:
+            outputs = double(feeds)
+        except Exception as error:
+            failed.append(error)
+            raise
+        return {"y": outputs["y"] * 0} if failed else outputs
+
+    return run
+
+
+class ReleasedForAll:
+    """What the first session that is released takes down with it is that of all."""
+
+    def __init__(self) -> None:
+        self.alive = 0
+        self.is_down = False
+
+    def __call__(self) -> Session:
+        outer = self
+        outer.alive += 1
+
+        class Run:
+            def __call__(self, feeds: Values) -> Values:
+                return {"y": feeds["x"] * 0} if outer.is_down else double(feeds)
+
+            def __del__(self) -> None:
+                outer.alive -= 1
+                outer.is_down = outer.alive > 0
+
+        return Run()
+
+
+class Leaks:
+    """Something stays of each session."""
+
+    def __init__(self, what: Callable[[], Any]) -> None:
+        self.what = what
+        self.left: list[Any] = []
+
+    def __call__(self) -> Session:
+        self.left.append(self.what())
+        return make_right()
+
+
+def start_thread() -> threading.Event:
+    over = threading.Event()
+    threading.Thread(target=over.wait, daemon=True).start()
+    return over
+
+
+FAULTS = [
+    ("threads=2", SharedScratch, ""),
+    ("threads=4", SharedScratch, ""),
+    ("threads=shared", NotForThreads, "other feeds, those of a session that two threads share"),
+    ("threads=creation", ClearedByCreation, ""),
+    ("reruns=feeds", lambda: keep_first_values, "other feeds, those that a session runs after the first"),
+    ("reruns=feeds", lambda: forget_after_other_feeds, ""),
+    ("reruns=shapes", lambda: keep_first_size, "other feeds, those that a session runs after the first"),
+    ("lifecycle=failed", lambda: fail_for_ever, ""),
+    ("lifecycle=order", ReleasedForAll, ""),
+]
+
+
+def differs(use: str, create: uses.Create) -> str:
+    """What a use finds: the words of its error, or `outputs`; empty for nothing."""
+    try:
+        outputs = uses.USES[use](create, FEEDS)
+    except uses.UseError as error:
+        return str(error)
+    return "" if np.array_equal(outputs["y"], RIGHT) else "outputs"
+
+
+@pytest.mark.parametrize("use", uses.USES)
+def test_no_use_finds_anything_in_a_right_session(use: str) -> None:
+    assert differs(use, make_right) == ""
+
+
+@pytest.mark.parametrize(("use", "make", "words"), FAULTS)
+def test_a_planted_fault_is_told_by_its_use(use: str, make: Callable[[], uses.Create], words: str) -> None:
+    found = [differs(use, make()) for _ in range(3)]  # threads take another course each time
+    if words:
+        assert any(each.startswith(f"{uses.FOUND}{words}") for each in found)
+    else:
+        assert "outputs" in found
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="handles are counted there, threads are not")
+def test_what_released_sessions_leave_is_counted() -> None:
+    counted = uses.SESSIONS - uses.SESSIONS // 4
+    handles = Leaks(lambda: os.open(os.devnull, os.O_RDONLY))
+    try:
+        assert differs("lifecycle=repeated", handles) == (
+            f"{uses.FOUND}{counted} sessions that were released leave {counted} handles"
+        )
+    finally:
+        for handle in handles.left:
+            os.close(handle)
+    threads = Leaks(start_thread)
+    try:
+        assert differs("lifecycle=repeated", threads) == (
+            f"{uses.FOUND}{counted} sessions that were released leave {counted} threads"
+        )
+    finally:
+        for over in threads.left:
+            over.set()
+    memory = Leaks(lambda: np.ones(1 << 17))
+    assert "bytes of memory" in differs("lifecycle=repeated", memory)
+
+
+def test_other_feeds_are_in_the_range_of_the_first_and_leave_parameters_alone() -> None:
+    feeds = {"x": np.array([1, 2, 3], np.float32), "axes": np.array([0, 1]), "q": np.array([[1, 2]], np.uint8)}
+    changed = uses.change_values(feeds)
+    assert changed["x"].tolist() == [3, 1, 2]
+    assert changed["axes"] is feeds["axes"]
+    assert changed["q"].tolist() == [[2, 1]]
+    assert uses.change_values({"x": np.ones(3, np.float32)}) == {}
+
+
+def test_another_size_is_that_of_all_inputs_of_the_first_shape() -> None:
+    feeds = {"a": np.ones((2, 3), np.float32), "b": np.zeros((2, 3), np.float32), "w": np.ones((2, 2), np.float32)}
+    shapes = [{name: value.shape for name, value in uses.change_size(feeds, times).items()} for times in (2, 0.5, 0)]
+    assert shapes == [{"a": (rows, 3), "b": (rows, 3), "w": (2, 2)} for rows in (4, 1, 0)]
+    assert uses.change_size({"starts": np.array([0, 1])}, 2) == {}
+
+
+def test_a_model_that_takes_no_dynamic_sizes_is_not_used_so() -> None:
+    def refuse() -> Session:
+        raise RuntimeError("static shapes only")
+
+    with pytest.raises(uses.NotUsableError, match="no session takes dynamic sizes: static shapes only"):
+        uses.USES["reruns=shapes"](refuse, FEEDS)
+
+
+def test_where_other_sizes_are_refused_the_first_are_asked_again() -> None:
+    def make() -> Session:
+        def run(feeds: Values) -> Values:
+            if len(feeds["x"]) != 4:
+                raise ValueError("4 rows are wanted")
+            return double(feeds)
+
+        return run
+
+    assert differs("reruns=shapes", make) == ""
+
+
+def test_an_error_in_a_thread_is_raised() -> None:
+    def make() -> Session:
+        if threading.current_thread() is not threading.main_thread():
+            raise ValueError("one thread alone")
+        return make_right()
+
+    with pytest.raises(ValueError, match="one thread alone"):
+        uses.USES["threads=2"](make, FEEDS)
+
+
+def test_the_runner_and_the_worker_know_the_same_uses() -> None:
+    known = {request["use"] for axis in USES for request in SESSIONS[axis].values() if "use" in request}
+    assert known == uses.USES.keys()
