@@ -240,6 +240,14 @@ def use_sessions(
         names = [output.name for output in session.get_outputs()]
         return lambda feeds: dict(zip(names, session.run(names, feeds)))
 
+    def accepts(feeds: dict[str, Any]) -> bool:
+        try:
+            ort.InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, feeds)
+        except Exception:
+            return False
+        return True
+
+    create.accepts = accepts  # type: ignore[attr-defined]
     feeds = {name[len("input.") :]: value for name, value in data.items() if name.startswith("input.")}
     try:
         outputs: dict[str, Any] = uses.USES[how["use"]](create, feeds)

@@ -265,6 +265,17 @@ def test_where_other_sizes_are_refused_the_first_are_asked_again() -> None:
     assert differs("reruns=shapes", make) == ""
 
 
+def test_sizes_that_are_not_valid_are_not_asked_for() -> None:
+    def make() -> Session:
+        return keep_first_size()
+
+    make.accepts = lambda feeds: len(feeds["x"]) < 4  # type: ignore[attr-defined]
+    assert differs("reruns=shapes", make) == ""
+    make.accepts = lambda _feeds: False  # type: ignore[attr-defined]
+    with pytest.raises(uses.NotUsableError, match="no other size of its first input is valid"):
+        differs("reruns=shapes", make)
+
+
 def test_an_error_in_a_thread_is_raised() -> None:
     def make() -> Session:
         if threading.current_thread() is not threading.main_thread():

@@ -26,7 +26,8 @@ Session = Callable[[Values], Values]
 
 Create = Callable[[], Session]
 """Makes a session of the model. Its attribute `settle`, if it has one, is called after a run that failed: DirectML's
-provider keeps commands of such a run, and what becomes of them is the matter of one use alone."""
+provider keeps commands of such a run, and what becomes of them is the matter of one use alone. Its attribute `accepts`,
+if it has one, says whether feeds of other sizes are valid: some kernels do not look."""
 
 RUNS = 8
 """Runs of each session that others run beside."""
@@ -137,9 +138,11 @@ def run_shapes(create: Create, feeds: Values) -> Values:
         create()
     except Exception as error:
         raise NotUsableError(f"no session takes dynamic sizes: {error}") from None
-    others = [resized for size in (2.0, 0.5, 0.0) if (resized := change_size(feeds, size))]
+    accepts = getattr(create, "accepts", lambda _feeds: True)
+    sizes = [change_size(feeds, times) for times in (2.0, 0.5, 0.0)]
+    others = [resized for resized in sizes if resized and accepts(resized)]
     if not others:
-        raise NotUsableError("no input has a size that can be changed")
+        raise NotUsableError("no other size of its first input is valid")
     return _run_between(create, feeds, others)
 
 
@@ -222,7 +225,7 @@ def change_values(feeds: Values) -> Values:
 
 def change_size(feeds: Values, times: float) -> Values:
     """The feeds with another size of the first axis of the first, and of all that have its shape; empty where there is
-    none. Others of that size may have it for another reason, and some kernels do not look."""
+    none. Others of that size may have it for another reason."""
     first = next(iter(feeds.values()), None)
     if not isinstance(first, np.ndarray) or not first.ndim or not _is_data(first):
         return {}

@@ -167,10 +167,20 @@ def _in_use(
         return lambda values: name_outputs(names, session.run(names, values))
 
     create.settle = lambda: backend.settle(request)  # type: ignore[attr-defined]
+    create.accepts = lambda values: _is_valid(model, values)  # type: ignore[attr-defined]
     try:
         return uses.USES[request["use"]](create, feeds)
     except uses.NotUsableError as error:
         raise NotApplicableError(str(error)) from None
+
+
+def _is_valid(model: bytes, feeds: dict[str, Any]) -> bool:
+    """Whether the CPU provider takes the feeds."""
+    try:
+        onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, feeds)
+    except Exception:  # whatever it says
+        return False
+    return True
 
 
 def _run(
