@@ -6,8 +6,12 @@ writes down that it was executed.
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import onnx
@@ -19,6 +23,19 @@ from epcheck.reports import data_process
 
 START = [sys.executable, "-P", "-c", "from epcheck.cli.start import main; main()"]
 """As the console script starts: without the working directory on `sys.path`."""
+
+ONE_AFTER_ANOTHER = f"""
+import json, sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from command_line import call
+sys.path.pop(0)
+answers, sys.stdout = sys.stdout, sys.stderr
+for line in sys.stdin:
+    done = call(*json.loads(line))
+    print(json.dumps([done.code, done.out, done.err, sys.path]), file=answers, flush=True)
+"""
+"""Runs the commands whose arguments it reads, each a line; answers with exit code, stdout and stderr of each, and with
+the path on which what they import later is looked for. A process of its own for each would take a second to start."""
 
 STARTED_BY_PYTHON = ("sitecustomize", "usercustomize", "conftest", "setup", "pip", "venv", "ensurepip", "epcheck")
 PROGRAMS = ("python", "python3", "sh", "git", "uname", "apt-get", "wine64")
@@ -33,10 +50,13 @@ INSTALLED = (
 
 
 class Place:
-    """Folders full of modules that must not be executed, and the file in which they would say so."""
+    """Folders full of modules that must not be executed, and the file in which they would say so. resources: end what
+    runs its commands."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, resources: ExitStack) -> None:
         self.root, self.mark = root, root / "executed.txt"
+        self._resources = resources
+        self._commands: subprocess.Popen[str] | None = None
         names = {*sys.stdlib_module_names, *STARTED_BY_PYTHON, *INSTALLED}
         self.text = f"open({str(self.mark)!r}, 'a').write(__name__ + ' of ' + __file__ + chr(10))\n"
         self.names = sorted(names - {"__main__"})
@@ -53,14 +73,34 @@ class Place:
         return folder
 
     def run(self, *arguments: str, code: int | None = 0, **variables: str) -> Done:
-        """A command in the working directory. code: with which it ends, None for any. It executes nothing of ours."""
-        environment = {**ENVIRONMENT, "EPCHECK_RUNTIMES": str(self.root / "runtimes"), **variables}
-        environment.setdefault("PYTHONPATH", "")
-        done = epcheck(*arguments, cwd=self.here, env=environment, start=START)
+        """A command in the working directory, with these environment variables in a process of its own. code: with
+        which it ends, None for any. It executes nothing of ours."""
+        environment = {**self.environment, "PYTHONPATH": "", **variables}
+        alone = bool(variables)
+        done = epcheck(*arguments, cwd=self.here, env=environment, start=START) if alone else self._ask(*arguments)
         assert not self.mark.exists(), (arguments, self.mark.read_text(encoding="utf-8"))
         assert code is None or done.code == code, (arguments, done.out, done.err)
         assert "Traceback" not in done.err, done.err
         return done
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**ENVIRONMENT, "EPCHECK_RUNTIMES": str(self.root / "runtimes")}
+
+    def _ask(self, *arguments: str) -> Done:
+        if self._commands is None:
+            command = [sys.executable, "-P", "-c", ONE_AFTER_ANOTHER]
+            environment = {**self.environment, "PYTHONPATH": ""}
+            pipe = subprocess.PIPE
+            self._commands = self._resources.enter_context(
+                subprocess.Popen(command, cwd=self.here, env=environment, stdin=pipe, stdout=pipe, text=True)
+            )
+        assert self._commands.stdin is not None
+        assert self._commands.stdout is not None
+        print(json.dumps(arguments), file=self._commands.stdin, flush=True)
+        *done, path = json.loads(self._commands.stdout.readline())
+        assert not [entry for entry in path if Path(self.here, entry).is_relative_to(self.root)], (arguments, path)
+        return Done(*done)
 
     def suite(self, name: str) -> str:
         """The folder of a small run, with the modules in it."""
@@ -70,8 +110,13 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    made = Place(tmp_path)
+def place(tmp_path: Path) -> Iterator[Place]:
+    with ExitStack() as resources:
+        yield make_place(tmp_path, resources)
+
+
+def make_place(tmp_path: Path, resources: ExitStack) -> Place:
+    made = Place(tmp_path, resources)
     node = helper.make_node("Relu", ["x"], ["y"], name="relu")
     values = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2, 3]) for name in "xy"]
     graph = helper.make_graph([node], "relu", values[:1], values[1:])
