@@ -18,8 +18,12 @@ SECONDS_FILE = Path(__file__).with_name("seconds.json")
 LONG_S = 2.0
 """A test that takes longer has a line in SECONDS_FILE; the others have their mean."""
 
-TOGETHER = {"tests/test_windows.py": "tests/test_packaging.py"}
-"""Module -> the module in whose process it runs: both need the distributions, which take long to build."""
+TOGETHER = {
+    "tests/test_windows.py": "tests/test_packaging.py",  # the distributions
+    "tests/generators/test_readings.py": "tests/generators/test_built_models.py",  # all cases, built
+    "tests/conformance/preparation/test_prepared_case.py": "tests/generators/test_built_models.py",
+}
+"""Module -> the module in whose process it runs: both need what takes long to make."""
 
 
 def module_of(test_id: str) -> str:

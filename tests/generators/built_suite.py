@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 import numpy as np
@@ -37,6 +37,16 @@ DEVIATIONS = {
 def built_suite() -> tuple[BuiltCase, ...]:
     """All cases: half a minute of a processor, so a test that needs them is marked slow."""
     return tuple(case.build() for case in whole_suite())
+
+
+@cache
+def _positions() -> Mapping[str, int]:
+    return {case.id: position for position, case in enumerate(whole_suite())}
+
+
+def built_case(case: Case) -> BuiltCase:
+    """The case as `built_suite` has it."""
+    return built_suite()[_positions()[case.id]]
 
 
 @cache

@@ -128,15 +128,15 @@ def list_cases(key: str) -> list[Case]:
     return [case for case in suite.cases((key,)) if case.kind not in UNREAD and case.source != FOREIGN]
 
 
-def find_undetected(key: str) -> tuple[list[str], list[str]]:
+def find_undetected(key: str, build: Callable[[Case], BuiltCase] = Case.build) -> tuple[list[str], list[str]]:
     """(readings that none of the operator's cases detects and no declaration explains, explanations of readings that
-    some case detects)."""
+    some case detects). build: what builds a case, or has built it."""
     operator = operator_of(key)
     detected: dict[str, bool] = {}
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for case in list_cases(key):
-            for name, detects in list_answers(operator, case.build(), lambda name: not detected.get(name)):
+            for name, detects in list_answers(operator, build(case), lambda name: not detected.get(name)):
                 detected[name] = detects
     undetected = [name for name, detects in detected.items() if not detects]
     stale = [pattern for pattern in read_reasons(key) if not any(fnmatchcase(name, pattern) for name in undetected)]
