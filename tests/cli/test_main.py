@@ -176,7 +176,9 @@ def recorded(folder: Path) -> list[tuple[str, str]]:
 def resume(root: Path, folder: Path) -> None:
     """Complete the run; nothing is lost, nothing is there twice."""
     before = recorded(folder)
-    done = epcheck("run", "--resume", "latest", cwd=root)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(root)
+        done = call("run", "--resume", "latest")
     run, after = reports.read_run(folder), recorded(folder)
     assert folder_of(root) == folder
     assert (run.status, len(after), len(set(after))) == ("complete", run.planned, run.planned)

@@ -16,12 +16,14 @@ from epcheck.cli import pytest_plugin
 
 ROOT = HERE.parents[1]
 PACKAGE = ("--pyargs", "epcheck.conformance")
+PYTEST = (sys.executable, "-m", "pytest", "-p", "no:hypothesispytest")
+"""Without a plugin that a user of the suite does not have: importing it takes a third of the time."""
 
 
 def run_pytest(*arguments: str, cwd: Path) -> tuple[int, str]:
     """Exit code, and everything it printed."""
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-ra", "-p", "no:cacheprovider", *arguments],
+        [*PYTEST, "-ra", "-p", "no:cacheprovider", *arguments],
         cwd=cwd, env={**os.environ, "COLUMNS": "250"}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         check=False,
     )  # fmt: skip
@@ -93,7 +95,7 @@ def test_pytest_runs_the_last_failures_again(tmp_path: Path) -> None:
         "import numpy as np\ndef f(model, feeds):\n    return [np.zeros(0, 'f4')]\n"
     )
     arguments = ("--ep", "python:zeros:f", "--baseline", "none", "--op", "TopK", "--dtype", "int8", "--thin")
-    command = [sys.executable, "-m", "pytest", *PACKAGE, *arguments]
+    command = [*PYTEST, *PACKAGE, *arguments]
 
     def summary(*options: str) -> str:
         return subprocess.run([*command, *options], cwd=tmp_path, capture_output=True, text=True, check=False).stdout
