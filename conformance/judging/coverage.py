@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from epcheck.conformance.records import record, terms
@@ -134,12 +134,15 @@ def has_case(operator: Operator[Any], since_version: int) -> bool:
 
 
 def dtypes_of_cases(operator: Operator[Any], key: Key, claimed: set[str]) -> frozenset[str]:
-    """The dtypes that the operator's cases of a version bind, looked for until all that can be reached are found.
+    """The dtypes that the operator's cases of a version bind, looked for until all that can be reached are found."""
+    reachable = frozenset(dtype for dtype in claimed if not why_unreachable(key, dtype))
+    return _find_dtypes(operator, key[2], reachable)
 
-    Models are built, first one for each label of dtypes, since only they tell all constraints.
-    """
-    reachable = {dtype for dtype in claimed if not why_unreachable(key, dtype)}
-    cases = _list_by_version(operator).get(key[2], [])
+
+@cache
+def _find_dtypes(operator: Operator[Any], since_version: int, reachable: frozenset[str]) -> frozenset[str]:
+    """Models are built, first one for each label of dtypes, since only they tell all constraints."""
+    cases = _list_by_version(operator).get(since_version, [])
     found: set[str] = set()
     for case in (*{case.dtype: case for case in cases}.values(), *cases):
         if found >= reachable:
