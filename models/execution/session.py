@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import queue
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -39,6 +40,21 @@ MEMORY = 4
 """A worker may take so many times the size of the model on top of what the target allows for a case."""
 
 
+_shared: ContextVar[IdleWorkers | None] = ContextVar("_shared", default=None)
+
+
+@contextlib.contextmanager
+def share_workers(targets: Sequence[Target], keep: int = 4) -> Iterator[None]:
+    """Within the block, sessions that are closed leave their worker to the next sessions of the same target: a worker
+    takes a second to start, in the lab several. keep: idle workers at most."""
+    with contextlib.ExitStack() as resources:
+        if any(target.in_lab for target in targets):
+            resources.enter_context(lab.in_use())
+        workers = resources.enter_context(contextlib.closing(IdleWorkers(keep)))
+        resources.callback(_shared.reset, _shared.set(workers))
+        yield
+
+
 class Wanted(NamedTuple):
     """How a model is run. outputs: the wanted ones, in any order. strict: no node may fall back to the CPU. seconds:
     for which its runs are timed; None for no timing. once: leave the second run out. shared: input -> the output that
@@ -63,7 +79,8 @@ class ModelSessions:
         self.target = target
         self.created = 0
         self._threads = threads
-        self._idle = IdleWorkers()
+        self._lender = _shared.get()
+        self._idle = self._lender or IdleWorkers()
         self._client = WorkerClient(target, queue.SimpleQueue(), self._idle, deadline_s)
         self._kept: tuple[object, ...] | None = None
         self._resources = contextlib.ExitStack()
@@ -107,9 +124,12 @@ class ModelSessions:
         self._kept = None
 
     def close(self) -> None:
-        """End the worker for good."""
-        self.end_worker()
-        self._idle.close()
+        """End the worker for good, or leave it to the next sessions within `share_workers`."""
+        if self._lender is None:
+            self.end_worker()
+            self._idle.close()
+        else:
+            self._client.release()
         self._resources.close()
 
     def run(

@@ -21,7 +21,7 @@ from epcheck.conformance.targets.target import Target
 from epcheck.conformance.test_data import model_file
 from epcheck.generators.claims import claims_of
 from epcheck.models.execution.model_outcome import ModelOutcome
-from epcheck.models.execution.session import Level, ModelSessions
+from epcheck.models.execution.session import Level, ModelSessions, share_workers
 from epcheck.models.feeds.trials import Trial, trials
 from epcheck.models.fix.difference import list_differences, name_node
 from epcheck.models.fix.fixed import Fixed, FixStep, describe_placement
@@ -72,8 +72,9 @@ def fix_model(request: FixRequest, report: Callable[[str], None] = lambda _phase
     Raises what `validate_model` does.
     """
     path = request.validation.model.absolute()
-    before = validate_model(request.validation, report)
     with ExitStack() as resources:
+        resources.enter_context(share_workers(request.validation.evaluators.targets))
+        before = validate_model(request.validation, report)
         fixer = _Fixer(request, before, resources, report)
         fixer.mend_numbers()
         for _ in range(ROUNDS):

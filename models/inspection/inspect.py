@@ -27,7 +27,8 @@ from epcheck.models.inspection import checking
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
 
-CHECKER = Target("onnx", (sys.executable,), ("python:epcheck.models.inspection.checking:check",), jail=True)
+CHECKER = Target("onnx", (sys.executable,), ("python:epcheck.models.inspection.checking:check",), jail=True,
+                 forks=True)  # fmt: skip
 """Whose worker asks onnx's checker and shape inference."""
 
 CHECK_S = 120.0
