@@ -14,6 +14,7 @@ from pathlib import Path
 import parallel
 import pytest
 from filelock import FileLock
+from kept_fork_servers import KeptForkServers, keep_fork_servers
 from programs import checked_run
 
 from epcheck.conformance import lab
@@ -29,6 +30,9 @@ sys.dont_write_bytecode = False
 
 MARKERS = {"installed_lab": "lab", "driver": "browser", "distributions": "slow"}
 """Fixture -> the marker of every test that uses it."""
+
+OWN_FORK_SERVERS = tuple(ROOT / "tests" / name for name in ("conformance", "benchmarks"))
+"""Folders whose tests are about the processes that a run starts: each run has fork servers of its own there."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -71,6 +75,25 @@ def listed_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(suite, "_list_operator_cases", list_operator_cases)
         yield
+
+
+@pytest.fixture(scope="session")
+def kept_fork_servers() -> Iterator[KeptForkServers]:
+    """Fork servers that outlive a run."""
+    kept = KeptForkServers()
+    yield kept
+    kept.close()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def fork_servers(request: pytest.FixtureRequest, kept_fork_servers: KeptForkServers) -> Iterator[None]:
+    """Tests whose subject is no worker start a fork server of each kind once in a process, not for each run."""
+    if any(request.path.is_relative_to(folder) for folder in OWN_FORK_SERVERS):
+        kept_fork_servers.close()
+        yield
+    else:
+        with keep_fork_servers(kept_fork_servers):
+            yield
 
 
 @pytest.fixture(scope="session")
