@@ -22,6 +22,7 @@ from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import Target
 from epcheck.generators import suite
 from epcheck.generators.case import Case
+from epcheck.models.execution.session import share_workers
 
 ROOT = Path(__file__).parents[1]
 
@@ -31,8 +32,19 @@ sys.dont_write_bytecode = False
 MARKERS = {"installed_lab": "lab", "driver": "browser", "distributions": "slow"}
 """Fixture -> the marker of every test that uses it."""
 
-OWN_FORK_SERVERS = tuple(ROOT / "tests" / name for name in ("conformance", "benchmarks"))
-"""Folders whose tests are about the processes that a run starts: each run has fork servers of its own there."""
+OWN_FORK_SERVERS = tuple(
+    ROOT / "tests" / name
+    for name in (
+        "benchmarks",
+        "conformance/cluster",
+        "conformance/lab",
+        "conformance/preparation",
+        "conformance/scheduling",
+        "conformance/targets/test_target.py",
+        "conformance/workers",
+    )
+)
+"""Folders and modules whose tests are about the processes that a run starts: each has fork servers of its own there."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -146,6 +158,8 @@ def installed_lab() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def dml(installed_lab: None) -> Target:  # noqa: ARG001
-    """DirectML in the lab."""
-    return resolve("dml")
+def dml(installed_lab: None) -> Iterator[Target]:  # noqa: ARG001
+    """DirectML in the lab. Models that are validated in this process leave their worker to the next."""
+    target = resolve("dml")
+    with share_workers((target,)):
+        yield target

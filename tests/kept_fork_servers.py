@@ -1,7 +1,7 @@
 """Fork servers that outlive a run, so that the tests of a process start one of each kind and not one for each run.
 
 A worker is a fork of a server that has imported what it needs, as ever; which server of that kind makes no difference
-to it. What is asserted of the servers themselves is in `tests/conformance/workers`, where each run has its own.
+to it. What is asserted of the servers themselves is in folders that `conftest.py` names, where each run has its own.
 """
 
 from __future__ import annotations

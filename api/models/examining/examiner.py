@@ -60,9 +60,10 @@ def main(arguments: Sequence[str]) -> None:
 
     A request is what our own process writes to stdin: (the bounds, as `jail.enter` takes them, or None; where temporary
     files of workers go, or nothing; the programs of the workers that our process starts for it, by stdin, or None where
-    it starts them itself), then (a function (options, say) -> result, options, whether the function takes `keep` as
-    well, which sends what is known before the end), both pickled: this way all is ours. Whatever reads the model is
-    imported before the bounds hold; nothing of the model is. What goes back is never unpickled (`messages`).
+    it starts them itself; the working directory), then (a function (options, say) -> result, options, whether the
+    function takes `keep` as well, which sends what is known before the end), both pickled: this way all is ours.
+    Whatever reads the model is imported before the bounds hold; nothing of the model is. What goes back is never
+    unpickled (`messages`).
     """
     parser = argparse.ArgumentParser()
     parser.add_argument("--import", dest="module")
@@ -93,7 +94,8 @@ def _import_the_rest() -> None:
 
 def _examine() -> None:
     requests, answers = take_streams()
-    bounds, temp, programs = pickle.load(requests)
+    bounds, temp, programs, folder = pickle.load(requests)
+    os.chdir(folder)
     if temp:
         confinement.share_temp(temp)
     if bounds:

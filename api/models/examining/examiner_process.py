@@ -80,7 +80,7 @@ class ExaminerProcess:
             assert self._process.stdin is not None
             control = socket.socket(fileno=os.dup(self._process.stdin.fileno()))
             self._broker = BrokerServer(control, started)
-        request = pickle.dumps((confinement.strict_policy(), temp, programs))
+        request = pickle.dumps((confinement.strict_policy(), temp, programs, str(Path.cwd())))
         request += pickle.dumps((function, options, keeps), pickle.HIGHEST_PROTOCOL)
         self._readers = [
             threading.Thread(target=serve, args=arguments, daemon=True)
@@ -193,9 +193,10 @@ class _Server:
             return spare or server.fork(duplex=True)
 
     def _find_server(self, module: str) -> ForkServer:
-        """Another server than before where environment, folder or path of modules have changed."""
+        """Another server than before where environment or path of modules have changed; the folder comes with the
+        request."""
         environment = {name: value for name, value in os.environ.items() if name not in NO_MATTER}
-        wanted = environment, Path.cwd(), tuple(sys.path)
+        wanted = environment, tuple(map(os.path.abspath, sys.path))
         if self._server is None or self._server.is_spent or self._made_for != wanted:
             self._close()
             self._server, self._made_for = ForkServer("examiner", partial(_start, "--import", module)), wanted
