@@ -24,6 +24,7 @@ import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
+from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -114,6 +115,7 @@ def load(path: Path) -> tuple[Expectation, ...]:
     return parse(text, str(path))
 
 
+@cache
 def load_shipped(target: str) -> tuple[Expectation, ...]:
     """The expectations that epcheck ships for a target of that name ('dml', 'cpu'), one file for each operator family,
     one in `stack/` for what the graphics stack may be to blame for, and those of graphs of several nodes in `graphs/`;
