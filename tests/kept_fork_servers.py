@@ -14,6 +14,7 @@ from functools import partial
 
 import pytest
 
+from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers import broker_server, idle_workers
 from epcheck.conformance.workers.fork_server import ForkedWorker, ForkServer
 from epcheck.conformance.workers.process import make_start_key
@@ -21,7 +22,22 @@ from epcheck.conformance.workers.process import make_start_key
 MOST = 6
 """Servers that are kept in a process."""
 
+OWN_PROGRAMS = ("onnxruntime", "reference", "python:epcheck.")
+"""How the first argument of workers begins that read nothing in the working directory: they get absolute paths."""
+
+OF_THE_RUNNER = ("COLUMNS", "NO_COLOR", "EPCHECK_CACHE", "EPCHECK_STORE", "GITHUB_STEP_SUMMARY")
+"""Environment variables that no worker reads."""
+
 Start = Callable[..., subprocess.Popen[bytes]]
+
+
+def make_key(target: Target) -> str:
+    """What the workers of a server for this target depend on."""
+    command, worker, arguments, environment, folder, bounds = make_start_key(target)
+    assert isinstance(environment, dict)
+    variables = {name: value for name, value in environment.items() if name not in OF_THE_RUNNER}
+    is_own = target.arguments[0].startswith(OWN_PROGRAMS)
+    return repr((command, worker, arguments, variables, "" if is_own else folder, bounds, target.memory_bytes))
 
 
 class KeptForkServers:
@@ -33,8 +49,7 @@ class KeptForkServers:
     def find(self, name: str, start: Start) -> ForkServer:
         """The server that forks what `start` would start."""
         assert isinstance(start, partial)
-        (target,) = start.args
-        key = repr((make_start_key(target), target.memory_bytes))
+        key = make_key(*start.args)
         server = self._servers.pop(key, None)
         if server is None or server.is_spent:
             server = ForkServer(name, start)
