@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ from epcheck.conformance.workers.client import TargetDown
 from epcheck.conformance.workers.program.protocol import PROTOCOL
 from epcheck.models.execution import model_source
 from epcheck.models.execution.model_outcome import CRASH, CREATE, RUN, TIMEOUT
-from epcheck.models.execution.session import ModelSessions
+from epcheck.models.execution.session import ModelSessions, share_workers
 
 X = np.array([[1.0, -2.0]], np.float32)
 HERE = Path(__file__).parents[1]
@@ -85,6 +87,31 @@ def test_an_output_is_written_into_the_buffer_of_its_input(cpu: ModelSessions) -
         assert np.array_equal(together.outputs[name][:, :, :3], alone.outputs[name])
         assert (together.outputs[name][:, :, 3:] == 7).all()
     assert np.array_equal(together.outputs["logits"], alone.outputs["logits"])
+
+
+def processes_of(targets: Sequence[Target]) -> list[int]:
+    """The ids of the processes in which sessions run that follow each other, each with the model anew."""
+    found = []
+    for target in targets:
+        with ModelSessions(target) as sessions:
+            assert sessions.run(relu_neg(), {"x": X}).is_done
+            assert sessions.run(relu_neg(), {"x": X}).is_done
+            assert sessions.created == 1
+            assert sessions.facts["onnxruntime"]
+            assert sessions._client._process is not None
+            found.append(sessions._client._process.process.pid)
+    return found
+
+
+def test_sessions_leave_their_worker_to_the_next_of_the_target_within_a_block() -> None:
+    cpu = resolve("cpu")
+    other = replace(cpu, environment={**os.environ, "OTHER": "1"})
+    with share_workers((cpu,)):
+        first, again, elsewhere, last = processes_of((cpu, cpu, other, cpu))
+        assert first == again == last != elsewhere
+        assert psutil.pid_exists(first)
+    assert not psutil.pid_exists(first)
+    assert len(set(processes_of((cpu, cpu)))) == 2
 
 
 def test_a_callable_has_no_buffers_to_share() -> None:
