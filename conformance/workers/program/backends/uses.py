@@ -133,14 +133,16 @@ def run_again(create: Create, feeds: Values) -> Values:
 
 def run_shapes(create: Create, feeds: Values) -> Values:
     """The feeds, twice as many on the first axis, half as many, none, and the feeds again, in one session of a model
-    whose sizes are dynamic."""
+    whose sizes are dynamic. None where both others are valid and no input may be an index of the first."""
     try:
         create()
     except Exception as error:
         raise NotUsableError(f"no session takes dynamic sizes: {error}") from None
     accepts = getattr(create, "accepts", lambda _feeds: True)
-    sizes = [change_size(feeds, times) for times in (2.0, 0.5, 0.0)]
-    others = [resized for resized in sizes if resized and accepts(resized)]
+    others = [resized for times in (2.0, 0.5) if (resized := change_size(feeds, times)) and accepts(resized)]
+    none = change_size(feeds, 0.0)
+    if none and len(others) == 2 and not any(takes_index(value) for value in feeds.values()):
+        others.append(none)
     if not others:
         raise NotUsableError("no other size of its first input is valid")
     return _run_between(create, feeds, others)
@@ -234,6 +236,11 @@ def change_size(feeds: Values, times: float) -> Values:
         fits = isinstance(value, np.ndarray) and value.shape == first.shape and _is_data(value)
         changed[name] = np.concatenate([value, value])[: int(len(value) * times)] if fits else value
     return changed if is_other(changed, feeds) else {}
+
+
+def takes_index(value: Any) -> bool:
+    """Whether a tensor has integers that may be an index or a number of elements."""
+    return isinstance(value, np.ndarray) and value.dtype.kind in "iu" and value.dtype.itemsize > 1
 
 
 def add_axis(feeds: Values, name: str) -> Values:
