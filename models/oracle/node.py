@@ -25,10 +25,12 @@ from epcheck.generators.serialization.node_proto import read_node
 from epcheck.generators.truth import Output, Outputs, Refusal, Selection, Truth
 from epcheck.models.graph.attributes import read_integer
 from epcheck.models.graph.feed import Feed
-from epcheck.models.oracle import batch_normalization, convolution, narrow_cast, reference, zip_map
+from epcheck.models.oracle import batch_normalization, convolution, narrow_cast, recurrent, reference, zip_map
 
 SUITE, REFERENCE, OWN = "epcheck.generators", "onnx.reference", "epcheck.models"
 """Who computed a node."""
+
+RECURRENT = frozenset({"RNN", "GRU", "LSTM", qualified_name(recurrent.QUANTIZED, "com.microsoft")})
 
 _WIDENED = (np.dtype(np.float16), np.dtype(np.float32), np.dtype(ml_dtypes.bfloat16))
 """Not the 8-bit floating types: they are levels of a quantisation, which stays."""
@@ -218,6 +220,8 @@ def _by_suite(
         if normalized is not None:
             return (normalized, *[None] * (len(node.outputs) - 1))
     key = qualified_name(proto.op_type, domain)
+    if key in RECURRENT and (states := recurrent.evaluate(node)) is not None:
+        return tuple(states[place] if name else None for place, name in zip(states, node.outputs, strict=False))
     found = _by_name(registry.operator_of(key).truth(node), proto)
     return tuple(found[name] if name else None for name in node.outputs)
 

@@ -121,6 +121,11 @@ def _blur(state: Approximate) -> Approximate:
 
 def truth(node: Node) -> Truth:
     """What the page of LSTM says of the weights that the levels stand for."""
+    return oracle.judge_node(widen_weights(node), CELL, _blur)
+
+
+def widen_weights(node: Node) -> Node:
+    """The LSTM of the weights that the levels stand for."""
     inputs = list(node.inputs[:8])
     for place, name in ((1, "W"), (2, "R")):
         scale, zero = (node.array(f"{name}_{part}").astype(np.float64) for part in ("scale", "zero_point"))
@@ -130,8 +135,7 @@ def truth(node: Node) -> Truth:
         scale, zero = (x.reshape(len(x), 1, -1) for x in (scale, zero))
         real = (levels - zero) * scale
         inputs[place] = Operand(name, np.swapaxes(real, 1, 2).astype(np.float32))
-    lstm = Node("LSTM", "", OF_LSTM, tuple(inputs), node.outputs, node.attributes)
-    return oracle.judge_node(lstm, CELL, _blur)
+    return Node("LSTM", "", OF_LSTM, tuple(inputs), node.outputs, node.attributes)
 
 
 OPERATORS = (

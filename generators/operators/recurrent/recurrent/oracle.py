@@ -22,7 +22,7 @@ from epcheck.generators.truth import Outputs, Refusal, Truth
 
 
 @dataclass(frozen=True)
-class _Direction:
+class Direction:
     """The weights of one direction, float64.
 
     w, r: [gates, hidden, ...]. wb, rb: [gates, hidden]. p: [peepholes, hidden], or empty.
@@ -59,12 +59,12 @@ State = tuple[Approximate, Approximate]
 """The hidden state and the cell state, [batch, hidden] each; only LSTM has the latter."""
 
 
-def _rnn(d: _Direction, x: Approximate, state: State) -> State:
+def _rnn(d: Direction, x: Approximate, state: State) -> State:
     (f,) = d.activations
     return f(d.gate(*d.sums(0, x, state[0])), d.unit), state[1]
 
 
-def _gru(d: _Direction, x: Approximate, state: State) -> State:
+def _gru(d: Direction, x: Approximate, state: State) -> State:
     f, g = d.activations
     h = state[0]
     z, r = (f(d.gate(*d.sums(index, x, h)), d.unit) for index in (0, 1))
@@ -79,7 +79,7 @@ def _gru(d: _Direction, x: Approximate, state: State) -> State:
     return total(d.unit, product(keep, candidate), product(z, h)), state[1]
 
 
-def _lstm(d: _Direction, x: Approximate, state: State) -> State:
+def _lstm(d: Direction, x: Approximate, state: State) -> State:
     f, g, activation = d.activations
     h, c = state
 
@@ -97,7 +97,7 @@ def _lstm(d: _Direction, x: Approximate, state: State) -> State:
     return total(d.unit, product(o, activation(d.limit(cell), d.unit))), cell
 
 
-STEPS: dict[str, Callable[[_Direction, Approximate, State], State]] = {"RNN": _rnn, "GRU": _gru, "LSTM": _lstm}
+STEPS: dict[str, Callable[[Direction, Approximate, State], State]] = {"RNN": _rnn, "GRU": _gru, "LSTM": _lstm}
 
 
 def _keep(state: Approximate) -> Approximate:
@@ -166,7 +166,7 @@ def read_initial(node: Node, name: str, index: int, batch: int, hidden: int) -> 
     return Approximate.exact(state[:, index] if node.integer("layout", 0) else state[index])
 
 
-def read_direction(node: Node, cell: Cell, index: int) -> _Direction:
+def read_direction(node: Node, cell: Cell, index: int) -> Direction:
     w, r = (node.array(name)[index].astype(np.float64) for name in ("W", "R"))
     hidden = r.shape[-1]
     bias = node.value("B")
@@ -175,7 +175,7 @@ def read_direction(node: Node, cell: Cell, index: int) -> _Direction:
     p = node.value("P")
     count = len(cell.activations)
     flag = {"GRU": "linear_before_reset", "LSTM": "input_forget"}.get(cell.name, "")
-    return _Direction(
+    return Direction(
         w.reshape(cell.gates, hidden, -1),
         r.reshape(cell.gates, hidden, hidden),
         wb,
