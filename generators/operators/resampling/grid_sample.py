@@ -1,11 +1,12 @@
 """GridSample (16, 20, 22): the DML EP runs a shader of its own, so there is no DirectML operator to lower to.
 
 Sources: the operator pages; what they say of borders is that a location outside is first moved onto the border or
-reflected by it, and only then interpolated. The truth samples in float64 at the exact grid values; the bound is what a
-coordinate in the dtype of the grid, or float32, and weights and sums in the dtype of X may lose (`interpolation`).
-Locations that rounding could move over a threshold (half-way for nearest, the border for cubic) and NaN or infinite
-ones, of which the pages say nothing, have no sample; nor have cubic locations less than two elements beyond a border
-(`_settle_locations`) and integers whose interpolated value is not whole.
+reflected by it, and only then interpolated. With cubic and border, PyTorch and ONNX Runtime move each element that is
+read instead, and so does the truth; from two elements beyond a border both are the same. The truth samples in float64
+at the exact grid values; the bound is what a coordinate in the dtype of the grid, or float32, and weights and sums in
+the dtype of X may lose (`interpolation`). Locations that rounding could move over a threshold (half-way for nearest,
+the border for cubic) and NaN or infinite ones, of which the pages say nothing, have no sample; nor have cubic locations
+less than two elements beyond a border (`_settle_locations`) and integers whose interpolated value is not whole.
 """
 
 from __future__ import annotations
@@ -346,7 +347,7 @@ def _axis(
         x = np.rint(x)
     outside = (x < low) | (x > high)
     if padding == "border":
-        x = np.where(outside, np.clip(x, 0, length - 1), x)
+        x = np.clip(x, -2.0, length + 1.0) if mode == "cubic" else np.where(outside, np.clip(x, 0, length - 1), x)
     elif padding == "reflection":
         x = np.where(outside, _reflect(x, low, high), x)
     if mode == "nearest":

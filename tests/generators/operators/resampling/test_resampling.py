@@ -80,3 +80,18 @@ def test_the_corners_of_the_grid(align: int, expected: list[float]) -> None:
     truth = grid_sample.truth(node)
     assert isinstance(truth, Outputs)
     assert truth.outputs[0].value[0, 0].tolist() == expected
+
+
+@pytest.mark.parametrize("align", [0, 1])
+def test_cubic_reads_the_border_beyond_it_as_pytorch_does(align: int) -> None:
+    """torch.nn.functional.grid_sample(mode="bicubic", padding_mode="border"), torch 2.13.0."""
+    x = np.tile(np.array([1, 5, 2, 7], np.float32), 4).reshape(1, 1, 4, 4)
+    at = np.array([-3.0, -1.6, -0.8, -0.3, 0.2, 3.1, 3.6, 4.4, 9.0])
+    across = 2 * at / 3 - 1 if align else (2 * at + 1) / 4 - 1
+    grid = np.stack([across, np.zeros(9)], -1).reshape(1, 1, 9, 2)
+    attributes: dict[str, Attribute] = {"mode": "cubic", "padding_mode": "border", "align_corners": align}
+    node = Node("GridSample", "", 20, (Operand("X", x), Operand("grid", grid)), ("Y",), attributes)
+    truth = grid_sample.truth(node)
+    assert isinstance(truth, Outputs)
+    expected = [1, 1, 0.904, 0.559, 1.776, 7.30375, 7.36, 7, 7]
+    np.testing.assert_allclose(truth.outputs[0].value.ravel(), expected, atol=1e-6)
