@@ -25,7 +25,15 @@ from epcheck.generators.serialization.node_proto import read_node
 from epcheck.generators.truth import Output, Outputs, Refusal, Selection, Truth
 from epcheck.models.graph.attributes import read_integer
 from epcheck.models.graph.feed import Feed
-from epcheck.models.oracle import batch_normalization, convolution, narrow_cast, recurrent, reference, zip_map
+from epcheck.models.oracle import (
+    batch_normalization,
+    convolution,
+    narrow_cast,
+    recurrent,
+    reference,
+    svm_classifier,
+    zip_map,
+)
 
 SUITE, REFERENCE, OWN = "epcheck.generators", "onnx.reference", "epcheck.models"
 """Who computed a node."""
@@ -127,6 +135,10 @@ def _compute_node(node: onnx.NodeProto, inputs: Sequence[Feed], opsets: Mapping[
         return Computed((zip_map.evaluate(node, inputs),), OWN)
     if _is_of_suite(node, inputs, domain, opsets):
         return Computed(_by_suite(node, inputs, domain, opsets), SUITE)
+    if (domain, node.op_type) == ("ai.onnx.ml", "SVMClassifier"):
+        if why := svm_classifier.explain_distrust(node):
+            raise OracleError(f"{describe_node(node)} has no oracle: {why}")
+        return Computed(svm_classifier.evaluate(node, inputs), OWN)
     if why := reference.explain_distrust(node):
         raise OracleError(f"{describe_node(node)} has no oracle: {why}")
     return Computed(tuple(map(widen_value, reference.evaluate(node, inputs, opsets))), REFERENCE)

@@ -15,7 +15,7 @@ from onnx import helper
 
 from epcheck.models.graph.feed import Feed
 
-BINARY = ("LinearClassifier", "SVMClassifier", "TreeEnsembleClassifier")
+BINARY = ("LinearClassifier", "TreeEnsembleClassifier")
 """Classifiers that give two scores of one, in a way that the page leaves open."""
 
 
@@ -27,8 +27,6 @@ def explain_distrust(node: onnx.NodeProto) -> str:
     if node.op_type == "TreeEnsemble":  # whose transform is a number
         return "onnx's reference does not apply the transform" if values.get("post_transform", 0) else ""
     after = values.get("post_transform", b"NONE").decode()
-    if node.op_type == "SVMClassifier":
-        return "onnx's reference gives other scores than scikit-learn and ONNX Runtime"
     if after == "PROBIT":
         return "onnx's reference computes another PROBIT than ONNX Runtime"
     if node.op_type == "Normalizer" and values.get("norm", b"MAX") == b"MAX":

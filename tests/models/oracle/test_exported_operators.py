@@ -11,7 +11,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from epcheck.models.oracle import oracle, reference
+from epcheck.models.oracle import oracle, reference, svm_classifier
 from epcheck.models.validation.truth import tensors_by_name
 
 RNG = np.random.default_rng(0)
@@ -108,3 +108,66 @@ def test_tree_ensemble_has_its_transform_as_a_number() -> None:
     (got,), (true,) = both(trees(0), {"x": x}, {})
     np.testing.assert_allclose(got, true, rtol=1e-6)
     assert reference.explain_distrust(trees(2)) == "onnx's reference does not apply the transform"
+
+
+SCIKIT_LEARN: dict[str, Any] = {
+    "classlabels_ints": [0, 1, 2],
+    "coefficients": [1.0, 1.0, -1.0, -1.0, -0.222222224, 0.0, 0.222222224, 0.0, 0.5, -0.5],
+    "prob_a": [-2.39789534, -2.39789534, -2.39789534],
+    "prob_b": [5.07207564e-16, 5.07207564e-16, 5.07207564e-16],
+    "rho": [1.0, 1.0, 2.0],
+    "support_vectors": [0.0, 0.0, 1.0, 1.0, 3.0],
+    "vectors_per_class": [2, 2, 1],
+}
+SCIKIT_LEARN_PROBABILITIES = [
+    [0.87774621, 0.08355728, 0.03869651], [0.08425018, 0.85219955, 0.06355026], [0.07332697, 0.37420362, 0.55246941],
+]  # fmt: skip
+"""The attributes that skl2onnx 1.20.0 writes, and what `predict_proba` gives of 0, 1 and 2.2."""
+
+
+def support_vectors(kernel: str, classes: int, with_probabilities: bool, **attributes: Any) -> onnx.NodeProto:
+    rng = np.random.default_rng(3)
+    counts, pairs = [2, 3, 1, 2][:classes], classes * (classes - 1) // 2
+    if with_probabilities:
+        attributes |= {"prob_a": rng.normal(-1.5, 0.5, pairs).tolist(), "prob_b": rng.normal(0, 0.5, pairs).tolist()}
+    return helper.make_node(
+        "SVMClassifier", ["x"], ["y", "z"], domain="ai.onnx.ml", kernel_type=kernel, kernel_params=[0.3, 0.2, 2.0],
+        vectors_per_class=counts, support_vectors=rng.normal(0, 1, sum(counts) * 4).tolist(),
+        coefficients=rng.normal(0, 1, (classes - 1) * sum(counts)).tolist(), rho=rng.normal(0, 0.5, pairs).tolist(),
+        classlabels_ints=[7, 5, 3, 9][:classes], **attributes,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kernel", ["LINEAR", "POLY", "RBF", "SIGMOID"])
+@pytest.mark.parametrize(("classes", "with_probabilities"), [(2, True), (3, False), (3, True), (4, True)])
+def test_support_vector_machines(kernel: str, classes: int, with_probabilities: bool) -> None:
+    x = RNG.standard_normal((20, 4)).astype(np.float32)
+    (label, scores), (true, exact) = both(support_vectors(kernel, classes, with_probabilities), {"x": x}, {})
+    np.testing.assert_array_equal(label, true)
+    np.testing.assert_allclose(scores, exact, rtol=1e-5, atol=2e-6)
+    assert len(set(label.tolist())) > 1
+
+
+def test_probabilities_of_scikit_learn() -> None:
+    """SVC(kernel="linear", C=1, probability=True, random_state=0) of scikit-learn 1.9.1, fitted to ten rows of each of
+    the values 0, 1 and 3, a class each."""
+    node = helper.make_node("SVMClassifier", ["x"], ["y", "z"], domain="ai.onnx.ml", **SCIKIT_LEARN)
+    found = svm_classifier.evaluate(node, [np.array([[0.0], [1.0], [2.2]])])
+    np.testing.assert_array_equal(found[0], [0, 1, 2])  # type: ignore[arg-type]
+    np.testing.assert_allclose(np.asarray(found[1]), SCIKIT_LEARN_PROBABILITIES, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("classes", "changed", "why"),
+    [
+        (2, {}, "two classes"),
+        (3, {"post_transform": "SOFTMAX"}, "transform"),
+        (3, {"vectors_per_class": []}, "without"),
+    ],
+)
+def test_what_the_page_of_support_vector_machines_leaves_open(classes: int, changed: dict[str, Any], why: str) -> None:
+    node = support_vectors("RBF", classes, with_probabilities=False)
+    kept = [attribute for attribute in node.attribute if attribute.name not in changed]
+    del node.attribute[:]
+    node.attribute.extend([*kept, *(helper.make_attribute(name, value) for name, value in changed.items() if value)])
+    assert why in svm_classifier.explain_distrust(node)

@@ -323,7 +323,7 @@ ML = ', "ai.onnx.ml": 3'
 @pytest.mark.parametrize(
     ("node", "why"),
     [
-        ("SVMClassifier <classlabels_ints=[0, 1]> (x)", "other scores than scikit-learn"),
+        ("SVMClassifier <classlabels_ints=[0, 1]> (x)", "without support vectors"),
         ('Normalizer <norm="MAX"> (x)', "largest magnitude"),
         ("LinearClassifier <classlabels_ints=[0, 1], coefficients=[1.0, 2.0]> (x)", "one score becomes those of two"),
         ('LinearRegressor <post_transform="PROBIT", coefficients=[1.0, 2.0]> (x)', "another PROBIT"),
