@@ -9,7 +9,7 @@ from pathlib import Path
 import onnx
 
 from epcheck.models.feeds import dims as dimensions
-from epcheck.models.feeds import feeds
+from epcheck.models.feeds import feeds, reshape_sizes
 from epcheck.models.feeds.feed_files import FeedError
 from epcheck.models.graph import feed
 from epcheck.models.graph.feed import Feed
@@ -26,7 +26,8 @@ BATCH = 2
 class Feeding:
     """What a model is fed. path: an .npz or a folder of ONNX test data; None to generate feeds: with each of the seeds,
     at every combination of the sizes of `dims`, which maps dynamic dimensions to them; from the second seed on as a
-    batch of BATCH, where the model has a dimension for it that `dims` does not name. inputs: one set of feeds in
+    batch of BATCH, where the model has a dimension for it that `dims` does not name; a dimension of which the graph
+    takes one size alone has that. inputs: one set of feeds in
     place of all that; is_generated: whether it is made up. expect: where the expected outputs are, as `feeds.read` has
     it; it may have the feeds as well."""
 
@@ -78,8 +79,9 @@ def trials(model: onnx.ModelProto, feeding: Feeding) -> Iterator[Trial]:
             file = path if found.name == path.name else path / found.name
             yield Trial(found.name, found.inputs, ("--feeds", str(file)), expected=found.expected)
         return
-    batch = [name for name in dimensions.of_batch(model) if name not in feeding.dims]
-    for sizes in feeds.combinations(model, feeding.dims):
+    fixed = {name: (size,) for name, size in reshape_sizes.find(model, feeding.dims).items()}
+    batch = [name for name in dimensions.of_batch(model) if name not in {**feeding.dims, **fixed}]
+    for sizes in feeds.combinations(model, {**feeding.dims, **fixed}):
         for index, seed in enumerate(feeding.seeds):
             single = _generate_trial(model, seed, sizes)
             if index and batch:
