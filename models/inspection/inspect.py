@@ -27,6 +27,9 @@ from epcheck.models.inspection import checking
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
 
+COMPLAINTS = ("onnx's checker", "onnx's shape inference")
+"""How findings of these begin."""
+
 CHECKER = Target("onnx", (sys.executable,), ("python:epcheck.models.inspection.checking:check",), jail=True,
                  forks=True)  # fmt: skip
 """Whose worker asks onnx's checker and shape inference."""
@@ -226,7 +229,7 @@ def _what_onnx_says(path: Path, model: onnx.ModelProto) -> Iterator[Finding]:
         yield Finding(WARNING, f"onnx's checker ends with: {outcome.message}")
         return
     for source, sentence in json.loads(outcome.outputs["messages"].tobytes()):
-        name = "onnx's checker" if source == checking.CHECKER else "onnx's shape inference"
+        name = COMPLAINTS[0 if source == checking.CHECKER else 1]
         yield Finding(WARNING, f"{name}: {sentence}")
 
 

@@ -3,16 +3,21 @@ what, where, what to do, and the command that shows it again."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from epcheck.models.execution.runner import LEVELS
+from epcheck.models.inspection.inspect import COMPLAINTS
 from epcheck.models.validation.formatting import quote_command
 from epcheck.models.validation.generation import GREEDY, ONE_PASS, REMEDIES, WINDOW, DecodingMode
 from epcheck.models.validation.validation import RIGHT, UNJUDGED, Validation
 from epcheck.models.wrong_nodes.culprit import Culprit, Kind
 
 COARSE = ("float16", "bfloat16")
+
+LOCALE = re.compile(r"Failed to construct locale with name:([\w.-]+?):")
+"""Of ONNX Runtime's StringNormalizer."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +105,10 @@ def _remedy(found: Validation, culprit: Culprit) -> str:
         return culprit.advice.words
     if suggestion := _suggest(found, culprit):
         return suggestion
+    if culprit.kind in (Kind.REFUSED, Kind.UNEXPLAINED) and (complaint := _find_complaint(found, culprit)):
+        return f"correct the node in the model, or what wrote it: it breaks the standard ({complaint})"
+    if name := LOCALE.search(culprit.words):
+        return f"install the locale {name[1]} on the machine that runs the model: ONNX Runtime asks the system for it"
     right = [level for level in LEVELS if culprit.levels.get(level) == "right"]
     if right:
         return f"create the session with graph optimisation '{right[-1]}', at which they are right; {report}"
@@ -124,6 +133,13 @@ def _suggest(found: Validation, culprit: Culprit | None = None) -> str:
     names = [f"'{name}'" for node in culprit.nodes for name in (node.name, *node.outputs) if name]
     return next((each.suggestion for each in found.inspection.findings
                  if each.suggestion and any(name in each.text for name in names)), "")  # fmt: skip
+
+
+def _find_complaint(found: Validation, culprit: Culprit) -> str:
+    """What ONNX's own checker or shape inference says of nodes that a target refuses; empty where they accept them."""
+    names = [f"'{name}'" for node in culprit.nodes for name in (node.name, *node.outputs) if name]
+    return next((each.text for each in found.inspection.findings
+                 if each.text.startswith(COMPLAINTS) and any(name in each.text for name in names)), "")  # fmt: skip
 
 
 def _why(found: Validation) -> str:

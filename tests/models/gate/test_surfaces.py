@@ -131,6 +131,16 @@ def test_the_remedy_is_what_helps_this_fault(wrong: Validation) -> None:
     finding = Finding("warning", "1 Reshape with allowzero=1 ('r' first)", "set allowzero to 0")
     inspected = replace(wrong, inspection=replace(wrong.inspection, findings=(finding,)))
     assert fault_of(inspected) == "set allowzero to 0"
+    complaint = "onnx's shape inference: node 'r' (Reshape): shape has inconsistent type tensor(float)"
+    checked = replace(wrong, inspection=replace(wrong.inspection, findings=(Finding("warning", complaint),)))
+    assert fault_of(checked, kind=Kind.REFUSED) == (
+        f"correct the node in the model, or what wrote it: it breaks the standard ({complaint})"
+    )
+    assert fault_of(checked).startswith("run it on another provider")
+    locale = (
+        "string_normalizer.cc:235: Failed to construct locale with name:en_US.UTF-8:locale::facet::_S_create_c_locale"
+    )
+    assert fault_of(wrong, kind=Kind.REFUSED, words=locale).startswith("install the locale en_US.UTF-8 on the machine")
     levels = {"disabled": "right", "basic": "right", "extended": "wrong", "all": "wrong"}
     assert fault_of(wrong, kind=Kind.FUSION, levels=levels).startswith(
         "create the session with graph optimisation 'basic', at which they are right; report it"
