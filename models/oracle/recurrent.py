@@ -1,7 +1,8 @@
 """RNN, GRU and LSTM in float64: the values of the suite's truth, without its bounds, in less time.
 
 DynamicQuantizeLSTM quantises X and each hidden state as DynamicQuantizeLinear does: the suite's truth has an LSTM of
-real values, and takes the difference into its bound, which a whole model cannot.
+real values, and takes the difference into its bound, which a whole model cannot. ONNX Runtime takes the range of the
+rows that one thread computes (docs/findings/recurrent.md): with one thread, as in a worker, of the batch.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -43,22 +41,23 @@ def test_every_sample_has_the_suites_values(kind: str) -> None:
     assert compared > 20
 
 
-def quantized(seed: int, steps: int, hidden: int, **attributes: Any) -> Node:
+def quantized(seed: int, steps: int, batch: int, hidden: int) -> Node:
     rng = np.random.default_rng(seed)
-    x = rng.normal(0, 3, (steps, 1, 3)).astype(np.float32)
+    x = rng.normal(0, 3, (steps, batch, 3)).astype(np.float32)
     w, r = (rng.integers(-127, 127, (1, rows, 4 * hidden)).astype(np.int8) for rows in (3, hidden))
     scale, zero = np.full(1, 0.01, np.float32), np.zeros(1, np.int8)
     parts = {"X": x, "W": w, "R": r, "W_scale": scale, "W_zero_point": zero, "R_scale": scale, "R_zero_point": zero}
     inputs = [Operand(name, value) for name, value in parts.items()]
-    return Node("DynamicQuantizeLSTM", "com.microsoft", 1, (*inputs[:3], *[None] * 5, *inputs[3:]), ("Y",), attributes)
+    return Node("DynamicQuantizeLSTM", "com.microsoft", 1, (*inputs[:3], *[None] * 5, *inputs[3:]), ("Y",), {})
 
 
-def test_states_of_a_quantised_lstm_are_quantised() -> None:
-    """A long sequence, in which an LSTM of real states goes elsewhere."""
+@pytest.mark.parametrize("batch", [1, 2])
+def test_states_of_a_quantised_lstm_are_quantised(batch: int) -> None:
+    """A long sequence, in which an LSTM of real states goes elsewhere. One thread, as in a worker."""
     import onnxruntime as ort
     from onnx import TensorProto, helper
 
-    node = quantized(0, 40, 16)
+    node = quantized(0, 40, batch, 16)
     x = node.array("X")
     weights = [operand for operand in node.inputs[1:] if operand is not None]
     names = [operand.name if operand else "" for operand in node.inputs]
@@ -70,7 +69,10 @@ def test_states_of_a_quantised_lstm_are_quantised() -> None:
                             raw=True) for w in weights],
     )  # fmt: skip
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
-    session = ort.InferenceSession(helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString())
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+    session = ort.InferenceSession(model, options)
     (computed,) = session.run(None, {"X": x})
     found = recurrent.evaluate(node)
     assert found is not None
