@@ -221,8 +221,11 @@ def _nothing(_use: Use, _known: Known) -> Role | None:
 
 
 def _rows(use: Use, known: Known) -> Role | None:
-    """Indices along the axis of the data they select from."""
-    size = known.size(use.input(0), read_integer(use.node, "axis", 0))
+    """Indices along the axis of the data they select from; 0 where the graph computes its size."""
+    axis, shape = read_integer(use.node, "axis", 0), known.shapes.get(use.input(0), ())
+    if not -len(shape) <= axis < len(shape):
+        return None
+    size = 1 if shape[axis] is None else shape[axis]
     return Whole(0, size - 1) if size else None
 
 

@@ -93,6 +93,12 @@ def test_a_table_that_is_computed_counts_by_its_inferred_size() -> None:
     assert set(found["rows"].tolist()) == {0, 1, 2, 3}
 
 
+def test_indices_are_0_where_the_graph_computes_the_number_of_rows() -> None:
+    graph = ("g (int64[40] at, float[n, 2] x) => (float[40,2] y) { kept = NonZero(x) rows = Transpose(kept)"
+             " y = Gather(rows, at) }")  # fmt: skip
+    assert set(made(graph)["at"].tolist()) == {0}
+
+
 def test_an_attention_mask_is_ones_and_then_zeros_and_never_empty() -> None:
     mask = made("g (int64[40,9] attention_mask) => (float[40,9] y) { y = Cast<to = 1>(attention_mask) }")[
         "attention_mask"
