@@ -92,6 +92,10 @@ def evaluate(node: onnx.NodeProto, inputs: Sequence[Feed], opsets: Mapping[str, 
     except OracleError:
         raise
     except Exception as error:  # of numpy, of onnx, whatever a model makes them do
+        if isinstance(error, NotImplementedError) and reference.UNKNOWN in str(error):
+            raise OracleError(
+                f"{describe_node(node)} has no oracle: neither epcheck nor onnx's reference knows it"
+            ) from None
         raise OracleError(f"{describe_node(node)} cannot be computed: {type(error).__name__}: {error}") from error
 
 

@@ -19,6 +19,10 @@ BINARY = ("LinearClassifier", "TreeEnsembleClassifier")
 """Classifiers that give two scores of one, in a way that the page leaves open."""
 
 
+UNKNOWN = "is unknown"
+"""What its message has where it does not know an operator."""
+
+
 def explain_distrust(node: onnx.NodeProto) -> str:
     """Why its results cannot be taken as true; empty where they can."""
     if node.domain != "ai.onnx.ml":
