@@ -37,6 +37,7 @@ OWN_FORK_SERVERS = tuple(
     for name in (
         "benchmarks",
         "conformance/cluster",
+        "conformance/directml",
         "conformance/lab",
         "conformance/preparation",
         "conformance/scheduling",
