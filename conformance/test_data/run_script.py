@@ -161,7 +161,7 @@ def plugin_device(ort: Any, plugin: dict[str, Any], provider: str) -> Any:
     """The device that a plugin's provider uses; its library is registered first."""
     if not any(device.ep_name == provider for device in ort.get_ep_devices()):
         try:
-            library = plugin["library"] or importlib.import_module(plugin["package"]).get_library_path()
+            library = plugin["library"] or library_of(importlib.import_module(plugin["package"]))
             ort.register_execution_provider_library(provider, str(library))
         except Exception as error:
             raise CannotRunError(f"the library of {provider} cannot be registered: {error}") from None
@@ -172,6 +172,15 @@ def plugin_device(ort: Any, plugin: dict[str, Any], provider: str) -> Any:
     if index >= len(found):
         raise CannotRunError(f"{provider} offers no such device here")
     return found[index]
+
+
+def library_of(package: Any) -> str:
+    for name in ("get_library_path", "library_path", "EP_LIBRARY"):
+        if hasattr(package, name):
+            found = getattr(package, name)
+            return str(found() if callable(found) else found)
+    files = [file for file in sorted(Path(package.__file__).parent.rglob("*")) if file.suffix in (".so", ".dll")]
+    return str(next(file for file in files if b"CreateEpFactories" in file.read_bytes()))
 
 
 def is_meant(hardware: Any, wanted: dict[str, str]) -> bool:

@@ -270,7 +270,8 @@ def test_an_oracle_with_the_very_same_answer_is_found_among_remembered_answers(p
 def test_only_what_is_steady_is_remembered(path: Path, tmp_path: Path) -> None:
     """A crash, a timeout, and an answer that changes may be others the next time."""
     assert set(terms.STATUSES) - set(run_history.STEADY) == {
-        terms.CRASH, terms.TIMEOUT, terms.FLAKY, terms.ORDER_DEPENDENT, terms.VARIANT_DEPENDENT, terms.SKIPPED,
+        terms.CRASH, terms.TIMEOUT, terms.FLAKY, terms.ORDER_DEPENDENT, terms.VARIANT_DEPENDENT, terms.USAGE_DEPENDENT,
+        terms.SKIPPED,
     }  # fmt: skip
     cases = [identity(fault or "none", fault=fault) for fault in ("", "raise", "return_reshaped", "abort")]
     baseline = stand_in(tmp_path / "worker.py", "faulty")

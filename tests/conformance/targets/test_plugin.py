@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import subprocess
@@ -15,6 +16,7 @@ from epcheck.conformance.targets import config
 from epcheck.conformance.targets.plugin import Plugin, device_of
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import WORKER, TargetError
+from epcheck.conformance.workers.program.backends.plugin import PluginError, find_library
 
 
 def broken_library(folder: Path) -> Path:
@@ -56,12 +58,43 @@ def test_a_named_provider_is_not_asked_for_and_reaches_the_worker_with_its_devic
         ("ep:/nowhere/lib.so", "no such file: /nowhere/lib.so"),
         ("/nowhere/python#ep:onnxruntime_ep_webgpu", "no such interpreter: /nowhere/python"),
         ("ep:epcheck_lacks_it", "no module epcheck_lacks_it; install epcheck-lacks-it, or name the env"),
-        ("ep:json", "json is no package of a provider: it does not tell its library and name"),
+        (
+            "ep:json",
+            "json is no package of a provider: it has none of get_library_path, library_path, EP_LIBRARY, and it has no lib",
+        ),
     ],
 )
 def test_what_is_no_plugin_is_told_in_one_sentence(specification: str, sentence: str) -> None:
     with pytest.raises(TargetError, match=re.escape(sentence)):
         resolve(specification)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "from pathlib import Path\ndef get_library_path():\n    return Path(__file__).parent / 'it.so'\n",
+        "import os\ndef library_path():\n    return os.path.join(os.path.dirname(__file__), 'it.so')\n",
+        "import os\nEP_LIBRARY = os.path.join(os.path.dirname(__file__), 'it.so')\n",
+        "",
+    ],
+    ids=["get_library_path", "library_path", "EP_LIBRARY", "in the folder"],
+)
+def test_a_package_gives_its_library_by_any_of_the_names_in_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
+) -> None:
+    folder = tmp_path / "epcheck_some_ep"
+    folder.mkdir()
+    (folder / "__init__.py").write_text(content)
+    (folder / "it.so").write_bytes(b"\x7fELF... CreateEpFactories ...")
+    (folder / "helper.so").write_bytes(b"\x7fELF")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "epcheck_some_ep", raising=False)
+    package = importlib.import_module("epcheck_some_ep")
+    assert find_library(package) == str(folder / "it.so")
+    if not content:
+        (folder / "other.so").write_bytes(b"CreateEpFactories")
+        with pytest.raises(PluginError, match="2 of its libraries export CreateEpFactories"):
+            find_library(package)
 
 
 def test_a_library_that_does_not_load_is_named_with_the_reason(tmp_path: Path) -> None:

@@ -13,6 +13,12 @@ import onnxruntime
 REGISTRATION = "epcheck"
 """The name under which a library is registered whose provider has none yet."""
 
+LIBRARY_NAMES = ("get_library_path", "library_path", "EP_LIBRARY")
+"""By which names packages give the path of their library: as a function, or as the path itself."""
+
+SUFFIXES, FACTORY = (".so", ".dll", ".dylib"), b"CreateEpFactories"
+"""What the files of libraries end in, and the function that a plugin exports (onnxruntime_ep_c_api.h)."""
+
 _ORT_PREFIX = re.compile(r"\[ONNXRuntimeError\] : \d+ : \w+ : ")
 _SIGNATURE = r"[^()\n]*\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)(?: const)?(?:::<lambda\([^()]*\)>)?(?: const)?"
 _SOURCE = re.compile(rf"/\S+\.(?:cc|cpp|h):\d+ (?:{_SIGNATURE} )?")
@@ -134,13 +140,31 @@ def _of_package(name: str) -> tuple[str, list[str]]:
     except Exception as error:
         raise PluginError(f"the module {name} cannot be imported: {error}") from None
     try:
-        library = str(package.get_library_path())
-        names = package.get_ep_names() if hasattr(package, "get_ep_names") else [package.get_ep_name()]
+        return find_library(package), [str(each) for each in _list_providers(package)]
     except Exception as error:
-        raise PluginError(
-            f"{name} is no package of a provider: it does not tell its library and name ({error})"
-        ) from None
-    return library, [str(each) for each in names]
+        raise PluginError(f"{name} is no package of a provider: {error}") from None
+
+
+def find_library(package: Any) -> str:
+    """The path that a package gives, or that of the one library in its folder that exports a plugin's function. Raises
+    what the package raises, and PluginError."""
+    for name in LIBRARY_NAMES:
+        if hasattr(package, name):
+            found = getattr(package, name)
+            return str(found() if callable(found) else found)
+    files = sorted(Path(package.__file__).parent.rglob("*")) if hasattr(package, "__path__") else []
+    libraries = [file for file in files if file.suffix in SUFFIXES and FACTORY in file.read_bytes()]
+    if len(libraries) == 1:
+        return str(libraries[0])
+    what = f"{len(libraries)} of its libraries export" if libraries else "it has no library that exports"
+    raise PluginError(f"it has none of {', '.join(LIBRARY_NAMES)}, and {what} {FACTORY.decode()}")
+
+
+def _list_providers(package: Any) -> list[Any]:
+    """The names that a package gives; none where the library is to tell."""
+    if hasattr(package, "get_ep_names"):
+        return list(package.get_ep_names())
+    return [package.get_ep_name()] if hasattr(package, "get_ep_name") else []
 
 
 def _only_provider(library: str, offered: list[Any]) -> str:
