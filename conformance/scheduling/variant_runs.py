@@ -22,7 +22,7 @@ from epcheck.conformance.records.opinion import Opinion
 from epcheck.conformance.records.outcome import Outcome, bits
 from epcheck.conformance.records.record import VariantResult
 from epcheck.conformance.targets.target import Target
-from epcheck.conformance.targets.variants import Variants, is_use
+from epcheck.conformance.targets.variants import Axis, Variants, is_use
 
 REPEATS = 4
 """How often a use of sessions that differed once is run again at most."""
@@ -58,14 +58,14 @@ class VariantRuns:
         return all(target.variant in self._results for target in self._variants.targets)
 
     def begin(self) -> list[tuple[Target, bool]]:
-        """Run every variant that applies."""
+        """Run every variant that applies; reruns first, before a worker may keep anything of the case's own feeds."""
         runs = []
         for target in self._variants.targets:
             if why := variants.why_not(self._prepared, target, self._ordinary.opinion):
                 self._results[target.variant] = VariantResult(target.variant, terms.NOT_RUN, why)
             else:
                 runs.append((target, False))
-        return runs
+        return sorted(runs, key=lambda run: not run[0].variant.startswith(f"{Axis.RERUNS}="))
 
     def handle(self, target: Target, outcome: Outcome) -> list[tuple[Target, bool]]:
         """Take an outcome."""

@@ -90,12 +90,13 @@ def run(case: dict[str, Any], provider: str) -> int:
     with tempfile.TemporaryDirectory(prefix="run-", ignore_cleanup_errors=True) as folder:
         try:
             model = source(ort, case, provider, how, Path(folder))
+            used = use_sessions(ort, case, provider, how, model, data) if how["use"] else None
             session = make_session(ort, case, provider, how, model)
             got, again = (outputs_of(ort, session, how, data) for _ in range(2))
             assigned = assignment(session)
             del session  # Windows deletes no file that is open
-            if how["use"]:
-                got = again = use_sessions(ort, case, provider, how, model, data)
+            if used is not None:
+                got = again = used
         except CannotRunError as error:
             print("CANNOT RUN:", error)
             return CANNOT

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from small_cases import HERE
 
 from epcheck import api, reports
 from epcheck.api import Axis, RunOptions
@@ -73,6 +75,21 @@ def test_uses_run_of_the_sample_or_of_all(tmp_path: Path) -> None:
     assert seen == {"sample": 1, "all": 3}
     with pytest.raises(ClusterError, match="--variants and --uses run on this machine"):
         api.run(options(tmp_path, uses=api.UsedCases.ALL, scheduler="tcp://localhost:1"))
+
+
+def test_what_a_callable_keeps_between_calls_is_usage_dependent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(HERE)
+    target = "python:remembering_backend:by_shape"
+    asked = options(tmp_path, uses=api.UsedCases.ALL, patterns=("*typed_rank_3*", "*ordinary*"), limit=1)
+    result = api.run(replace(asked, targets=(target,)))
+    assert result.summary.by_status == {"usage-dependent": 1}
+    (record,) = reports.read_records(result.folder)
+    states = {v.variant: v.state for v in record.variants}
+    assert {name for name, state in states.items() if state == "differs"} == {"reruns=feeds"}
+    assert states["weights"] == states["options"] == "skipped"
+    assert "used as applications use it: " in record.reason
 
 
 def test_axes_without_a_variant_are_refused_before_anything_runs(tmp_path: Path) -> None:

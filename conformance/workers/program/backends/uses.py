@@ -288,10 +288,13 @@ def _is_data(value: Any) -> bool:
 
 def _run_between(create: Create, feeds: Values, others: list[Values]) -> Values:
     """Run the feeds before and after each of the others, in one session. What the others give is compared with what
-    they give in a session of their own; where they are refused there, they may be refused here."""
-    expected = create()(feeds)
-    # Their sessions are released before the one that is judged is created: that is the matter of another use.
+    they give in a session of their own; where they are refused there, they may be refused here.
+
+    The others come first, so that what the process keeps of them shows in the outputs of the feeds. Their sessions are
+    released before the one that is judged is created: that is the matter of another use.
+    """
     wanted = [_try_run(create, other) for other in others]
+    expected = create()(feeds)
     session = create()
     found = [session(feeds)]
     for other, right in zip(others, wanted):

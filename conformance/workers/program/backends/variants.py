@@ -157,8 +157,8 @@ def _with_weights(
 def _in_use(
     backend: Any, request: dict[str, Any], model: bytes, feeds: dict[str, Any], answer: dict[str, Any]
 ) -> dict[str, Any]:
-    """The outputs of a use (`uses.USES`). A session before it says where the nodes are."""
-    _run(backend, request, _time_creation(backend, request, model, answer), feeds, answer)
+    """The outputs of a use (`uses.USES`). A session after it says where the nodes are."""
+    answer["stage"] = "run"
     unprofiled = {**request, "profile": False}
 
     def create() -> uses.Session:
@@ -169,9 +169,11 @@ def _in_use(
     create.settle = lambda: backend.settle(request)  # type: ignore[attr-defined]
     create.accepts = lambda values: _is_valid(model, values)  # type: ignore[attr-defined]
     try:
-        return uses.USES[request["use"]](create, feeds)
+        outputs = uses.USES[request["use"]](create, feeds)
     except uses.NotUsableError as error:
         raise NotApplicableError(str(error)) from None
+    _run(backend, request, _time_creation(backend, request, model, answer), feeds, answer)
+    return outputs
 
 
 def _is_valid(model: bytes, feeds: dict[str, Any]) -> bool:
