@@ -135,7 +135,7 @@ def _condition(prepared: PreparedCase, target: Target, evidence: Evidence, claim
             return HARMLESS
         case terms.REFUSED if claimed is None and target.calls_directml and explain.REFUSES.search(candidate.message):
             return HARMLESS
-        case terms.VARIANT_DEPENDENT:
+        case terms.VARIANT_DEPENDENT | terms.USAGE_DEPENDENT:
             return WRONG
         case terms.FLAKY:
             return CHANGES
