@@ -10,7 +10,7 @@ import pytest
 from epcheck.conformance.targets.config import load_config
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import CPU, DML, Target, TargetError
-from epcheck.conformance.targets.variants import Axis, VariantError, parse_axes, variant_of, variants_of
+from epcheck.conformance.targets.variants import USES, Axis, VariantError, parse_axes, variant_of, variants_of
 
 OTHER = Target("other", ("python",), ("onnxruntime",), provider="OtherExecutionProvider", options={"device": "CPU"})
 PRECISE = replace(OTHER, precisions={"f32": {"precision": "FP32"}, "f16": {"precision": "FP16"}})
@@ -33,8 +33,8 @@ def test_an_unknown_axis_is_refused_with_those_there_are() -> None:
         parse_axes("level,speed")
 
 
-def test_every_axis_changes_one_thing() -> None:
-    found = variants_of([PRECISE], tuple(Axis))["other"]
+def test_every_axis_but_those_of_use_changes_one_thing() -> None:
+    found = variants_of([PRECISE], [axis for axis in Axis if axis not in USES])["other"]
     assert found.skipped == {}
     assert {t.variant: (dict(t.request_defaults), dict(t.options), t.packed) for t in found.targets} == {
         "level=basic": ({"level": "basic"}, {"device": "CPU"}, False),
@@ -51,6 +51,35 @@ def test_every_axis_changes_one_thing() -> None:
         "packing=packed": ({}, {"device": "CPU"}, True),
     }
     assert {(t.base, t.name == f"other {t.variant}", t.expectations) for t in found.targets} == {("other", True, ())}
+
+
+def test_every_axis_of_use_says_how_the_worker_uses_sessions() -> None:
+    found = {target.variant: target for target in variants_of([OTHER], USES)["other"].targets}
+    assert {name: dict(target.request_defaults) for name, target in found.items()} == {
+        **{
+            name: {"way": "use", "use": name}
+            for name in (
+                "threads=2", "threads=4", "threads=shared", "threads=creation", "reruns=feeds", "reruns=shapes",
+                "lifecycle=repeated", "lifecycle=failed", "lifecycle=order",
+            )
+        },
+        "weights=file": {"way": "weights", "weights": "file"},
+        "weights=memory": {"way": "weights", "weights": "memory"},
+        "options=arena": {"arena": True},
+        "options=parallel": {"parallel": True},
+        "options=threads": {"threads": 4},
+        "options=prepacking": {},
+        "options=deterministic": {"deterministic": True},
+    }  # fmt: skip
+    assert found["options=prepacking"].config["session.disable_prepacking"] == "1"
+    assert "session.disable_prepacking" not in found["options=arena"].config
+
+
+def test_a_callable_has_the_axes_of_which_a_call_can_stand_for_a_session() -> None:
+    call = Target("python:m:f", ("python",), ("python:m:f",))
+    found = variants_of([call], USES)["python:m:f"]
+    assert {target.variant.partition("=")[0] for target in found.targets} == {"threads", "reruns", "lifecycle"}
+    assert found.skipped.keys() == {"weights", "options"}
 
 
 @pytest.mark.parametrize("provider", [CPU, DML])
