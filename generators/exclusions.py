@@ -91,6 +91,11 @@ KERNELS: Mapping[str, Reason] = {
     "com.microsoft::GatherPacked": Reason(
         "its rows have byte layouts of a contract that its page only refers to (docs/PackedWeightFormats.md)", CONTRIB
     ),
+    "com.microsoft::BiasSoftmax": Reason(
+        "CUDA's provider alone has a kernel, for which the optimiser makes it of Add and Softmax; its page broadcasts "
+        "the bias at a `broadcast_axis` that it does not define",
+        f"{CONTRIB}; docs/OperatorKernels.md",
+    ),
     "com.microsoft::WordConvEmbedding": Reason(
         "its page names a convolution, and not the tanh and the maximum over places that a kernel adds", CONTRIB
     ),
