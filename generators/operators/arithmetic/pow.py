@@ -2,7 +2,8 @@
 
 Sources: the operator page; since Pow-12 the exponent has a type of its own. What powers of zeros, infinities, NaN and
 negative numbers are follows IEEE 754, as in C, numpy and onnx's own reference evaluator. The result has the type of the
-base: powers of integers that overflow, negative exponents of integers and fractional ones are left out.
+base ("one output data (Tensor<T>)"), so 4 to the power of 0.5 is the integer 2. The page does not say how a power that
+is no integer is rounded: of integers such powers, those that overflow and negative exponents are left out.
 """
 
 from __future__ import annotations
@@ -45,10 +46,14 @@ DECLARES = ("Pow",)
 
 @dataclass(frozen=True, kw_only=True)
 class PowSample(ElementwiseSample):
-    """exponent: dtype name of the exponent where it is not that of the base. power: the value of every exponent."""
+    """exponent: dtype name of the exponent where it is not that of the base. power: the value of every exponent.
+
+    exponents: the values of all where the dtype of the base, which that of the rows is, does not have them.
+    """
 
     exponent: str = ""
     power: float | None = None
+    exponents: tuple[float, ...] = ()
 
 
 def samples() -> Iterator[PowSample]:
@@ -137,10 +142,23 @@ def _types() -> Iterator[PowSample]:
             yield PowSample(
                 name=f"negative_exponent_{name}", rows=negative, exponent=name, kinds=FLOATS, every_dtype=True
             )
+    for name in ("float16", "float32", "float64"):
+        fractions = {"": ROOTS, "_half": ((9, 0.5),), "_2_5": ((4, 2.5),)}
+        for word, pairs in fractions.items():
+            yield PowSample(name=f"fractional_exponent_{name}{word}", rows=tuple((base, 1) for base, _ in pairs),
+                            exponents=tuple(power for _, power in pairs), exponent=name, kinds="i",
+                            every_dtype=True)  # fmt: skip
     for name in ("int32", "int64", "float32"):
         yield PowSample(
             name=f"constant_exponent_{name}", shapes=((3, 5), ()), power=3, exponent=name, every_dtype=True, spread=True
         )
+
+
+ROOTS = (
+    (0, 0.5), (1, 0.5), (4, 0.5), (9, 0.5), (49, 0.5), (100, 0.5), (16, 0.25), (81, 0.75), (256, 0.125), (0, 1.5),
+    (4, 1.5), (25, 1.5), (16, 1.25), (9, 2.5), (1, 0.375), (5, 2.0),
+)  # fmt: skip
+"""Integers, and exponents that every floating-point type has, most of them fractions, whose powers are integers."""
 
 
 def has_two_types(since_version: int) -> bool:
@@ -172,15 +190,33 @@ def node(sample: PowSample, context: CaseContext) -> Node:
     value = exponent.value if sample.power is None else np.full(exponent.value.shape, sample.power, context.dtype)
     if sample.exponent:
         value = value.astype(sample.exponent)
+    if sample.exponents:
+        value = np.array(sample.exponents, sample.exponent)
     return replace(made, inputs=(base, replace(exponent, value=value)))
 
 
 def _power(x: Array, y: Array) -> Array:
-    """Of integers exactly, with whole exponents; of floats in float64."""
+    """Of integers exactly; of floats in float64."""
     if x.dtype.kind == "f":
         return np.asarray(np.power(x, y.astype(np.float64)))
     pairs = np.broadcast(x, y)
-    return np.array([int(base) ** int(power) for base, power in pairs], x.dtype).reshape(pairs.shape)
+    return np.array([_raise(int(base), float(power)) for base, power in pairs], x.dtype).reshape(pairs.shape)
+
+
+def _raise(base: int, power: float) -> int:
+    """An integer power exactly; what is none, which no sample has, cut off as ReferenceEvaluator does."""
+    if power == int(power):
+        exact: int = base ** int(power)
+        return exact
+    over, under = power.as_integer_ratio()
+    result = float(np.power(float(base), power))
+    if under <= MOST_ROOT and round(result) ** under == base**over:
+        return round(result)
+    return int(result)
+
+
+MOST_ROOT = 64
+"""No further root of a 64-bit integer but 0 and 1 is an integer."""
 
 
 def _bound(dtype: np.dtype[Any], _values: tuple[Array, ...]) -> Bound:

@@ -7,8 +7,7 @@ Sources: ONNX Runtime's docs/ContribOperators.md and, for shapes and the lengths
 group_query_attention_helper.h; the Attention pages of ONNX. `head_sink` has a score for each head that only the
 denominator of softmax gets; `smooth_softmax` is a score of 0. Where sequences have different lengths, the rows of the
 caches beyond each, and the output rows of padding, have no truth. local_window_size counts the token itself, as kernels
-do since release 1.23 (ONNX Runtime's pull request 25927). Not generated: local_window_size, quantised caches. Bounds:
-`estimate`.
+do since release 1.23 (ONNX Runtime's pull request 25927). Not generated: quantised caches. Bounds: `estimate`.
 """
 
 from __future__ import annotations
@@ -101,6 +100,7 @@ def group_samples() -> Iterator[GroupSample]:
         yield GroupSample(name=f"token_rotary{suffix}", head=16, rotary=8, attributes=attributes, sequence=1, past=4)
     yield GroupSample(name="prompt_rotary_part", head=32, rotary=8, attributes=(("do_rotary", 1),))
     yield from _list_of_decoders()
+    yield from _list_windows()
 
 
 def _list_of_decoders() -> Iterator[GroupSample]:
@@ -122,6 +122,35 @@ def _list_of_decoders() -> Iterator[GroupSample]:
         yield replace(at, name=f"{name}_lengths_differ_packed_rotary", batch=3, lengths=(2, 5, 1), packed=True, head=16,
                       rotary=8, attributes=(rotary,))  # fmt: skip
         yield replace(at, name=f"{name}_lengths_differ_smooth_softmax", batch=2, lengths=(3, 5), attributes=(smooth,))
+
+
+def _list_windows() -> Iterator[GroupSample]:
+    """local_window_size: the token alone, some of those before it, all of them, more than there are."""
+    rotary = ("do_rotary", 1)
+    for name, sequence, past, batch, sizes in (
+        ("prompt", 5, None, 2, (1, 2, 4, 5, 9)),
+        ("token", 1, 6, 2, (1, 2, 3, 7, 9)),
+        ("further_prompt", 3, 4, 1, (1, 2, 4, 6)),
+    ):
+        for size in sizes:
+            yield GroupSample(
+                name=f"{name}_window_{size}", batch=batch, sequence=sequence, past=past, every_dtype=size == 2,
+                attributes=(("local_window_size", size),),
+            )  # fmt: skip
+    window = ("local_window_size", 3)
+    for name, sequence, past in (("prompt", 5, None), ("token", 1, 6)):
+        at = GroupSample(name="", sequence=sequence, past=past, attributes=(window,))
+        yield replace(at, name=f"{name}_window_one_kv_head", kv_heads=1)
+        yield replace(at, name=f"{name}_window_softcap", attributes=(window, ("softcap", 1.5)))
+        yield replace(at, name=f"{name}_window_smooth_softmax", attributes=(window, ("smooth_softmax", 1)))
+        yield replace(at, name=f"{name}_window_head_sink", sink=True)
+        yield replace(at, name=f"{name}_window_bias", bias=(2, 4))
+        yield replace(at, name=f"{name}_window_rotary", head=16, rotary=8, attributes=(window, rotary))
+        yield replace(at, name=f"{name}_window_packed_rotary", packed=True, head=16, rotary=8,
+                      attributes=(window, rotary))  # fmt: skip
+        yield replace(at, name=f"{name}_window_lengths_differ", batch=3, lengths=(5, 2, 4))
+    yield GroupSample(name="prompt_window_8_of_40", batch=1, sequence=40, attributes=(("local_window_size", 8),))
+    yield GroupSample(name="token_window_8_of_41", sequence=1, past=40, attributes=(("local_window_size", 8),))
 
 
 def group_bindings(sample: GroupSample, _since_version: int, dtypes: tuple[str, ...]) -> tuple[str, ...]:

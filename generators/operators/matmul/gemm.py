@@ -169,11 +169,23 @@ def fused_samples() -> Iterator[GemmSample]:
         )
         if name != "Softsign":  # inf / inf by the page's formula, 1 by its limit
             yield replace(sample, name=f"{sample.name}_infinities", values="one_infinity", floats=True)
+        if name != "Relu":
+            yield from _transpose(sample)
     relu = fused_activation.attributes("Relu")
     plain = (replace(sample, name=f"relu_{sample.name}") for sample in (*_list_transposed(), *_c_forms(), *_sizes()))
     for sample in (*plain, *map(expect_refusal, _list_refused())):
         if sample.c is not None:
             yield replace(sample, attributes=(*relu, *sample.attributes), every_dtype=False)
+
+
+def _transpose(sample: GemmSample) -> Iterator[GemmSample]:
+    """The activation of a sample with each transposition; those of Relu are in `_list_transposed`."""
+    for trans_a, trans_b in ((1, 0), (0, 1), (1, 1)):
+        attributes: tuple[tuple[str, Attribute], ...] = (*sample.attributes, ("transA", trans_a), ("transB", trans_b))
+        a, b = ((4, 3) if trans_a else (3, 4)), ((5, 4) if trans_b else (4, 5))
+        name = f"{sample.name}_trans_a_{trans_a}_trans_b_{trans_b}"
+        yield replace(sample, name=name, a=a, b=b, attributes=attributes)
+        yield replace(sample, name=f"{name}_square", a=(5, 5), b=(5, 5), c=(5,), attributes=attributes)
 
 
 def contrib_samples() -> Iterator[GemmSample]:
@@ -192,6 +204,11 @@ def contrib_samples() -> Iterator[GemmSample]:
         yield replace(sample, name=f"{sample.name}_alpha_beta", attributes=factors, floats=True)
         if not jumps and name != "Softsign":
             yield replace(sample, name=f"{sample.name}_infinities", values="one_infinity", floats=True)
+        if name != "Relu":
+            yield from _transpose(replace(sample, floats=True))
+            if defaults:
+                named = f"{sample.name}_other_parameters"
+                yield from _transpose(replace(sample, name=named, attributes=others, floats=True))
     relu = fused_activation.attributes_of_gemm("Relu")
     plain = (replace(sample, name=f"relu_{sample.name}") for sample in (*_list_transposed(), *_c_forms(), *_sizes()))
     for sample in (*plain, *map(expect_refusal, _list_refused())):

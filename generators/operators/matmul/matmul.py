@@ -152,7 +152,9 @@ def fused_samples() -> Iterator[MatMulSample]:
             yield replace(sample, name=f"{sample.name}_batch", a=(2, *a), b=(2, *b))
             yield replace(sample, name=f"{sample.name}_broadcast", a=(3, 1, *a), b=(2, *b))
             yield replace(sample, name=f"{sample.name}_alpha", attributes=(*attributes, ("alpha", 0.25)))
-            yield replace(sample, name=f"{sample.name}_square", a=(4, 4), b=(4, 4))
+            square = replace(sample, name=f"{sample.name}_square", a=(4, 4), b=(4, 4))
+            yield square
+            yield replace(square, name=f"{square.name}_positive", values="positive", floats=True, every_dtype=True)
             for batch_a in (0, 1):
                 for batch_b in (0, 1):
                     if batch_a or batch_b:

@@ -43,7 +43,8 @@ CODES: Mapping[int, Array] = {
 class BnbSample(Sample):
     """A [..., k], or [..., n] where B is not transposed; B [n, k]. fill: the code of every element; None is random.
 
-    attributes: instead of those that follow; None leaves one out.
+    positive: nothing is below 0, so that no sum cancels and its bound is a small part of it. attributes: instead of
+    those that follow; None leaves one out.
     """
 
     rows: tuple[int, ...] = (3,)
@@ -53,6 +54,7 @@ class BnbSample(Sample):
     quant_type: int = NF4
     transposed: bool = True
     fill: int | None = None
+    positive: bool = False
     attributes: Mapping[str, Attribute | None] = field(default_factory=dict)
 
 
@@ -69,6 +71,8 @@ def samples() -> Iterator[BnbSample]:
         yield replace(at, name=f"{name}_batch", rows=(2, 3))
         for code in range(16):
             yield replace(at, name=f"{name}_code_{code}", fill=code)
+        for block in (16, 32, 64):
+            yield replace(at, name=f"{name}_block_{block}_positive", block=block, positive=True, every_dtype=True)
     for rows in ((), (1,), (1, 1), (2, 1, 3), (33,)):
         yield BnbSample(name=f"rows_{'_'.join(map(str, rows)) or 'none'}", rows=rows)
     yield BnbSample(name="one_column", n=1)
@@ -92,11 +96,13 @@ def node(sample: BnbSample, context: CaseContext) -> Node:
     codes = rng.permutation(np.resize(np.arange(16), count))
     if sample.fill is not None:
         codes[:] = sample.fill
+    if sample.positive:
+        codes = np.where(CODES[sample.quant_type][codes] < 0, codes ^ 8, codes)
     # pack_levels has the first element in the low bits; here it is in the high ones.
     packed = pack_levels(np.pad(codes, (0, count % 2)).reshape(-1, 2)[:, ::-1].ravel(), 4)
     inner = sample.k if sample.transposed else sample.n
     operands = (
-        Operand("A", rng.uniform(-1, 1, (*sample.rows, inner)).astype(context.dtype)),
+        Operand("A", rng.uniform(0.25 if sample.positive else -1, 1, (*sample.rows, inner)).astype(context.dtype)),
         Operand("B", packed, parameter=True),
         Operand("absmax", rng.uniform(0.5, 2, -(-count // sample.block)).astype(context.dtype), parameter=True),
     )

@@ -31,6 +31,7 @@ class NBitsSample(Sample):
     """A [..., k] times the transpose of B [n, k], which lies in blocks of `block` along k in `bits` bits each.
 
     zero_points: `packed` like B, `float` in A's type, None is the middle. flat: scales and zero points are 1-D.
+    positive: no number of A is below 0, no level below its zero point, which is 0 or 1: no sum cancels.
     """
 
     a: tuple[int, ...] = (3, 64)
@@ -42,6 +43,7 @@ class NBitsSample(Sample):
     bias: bool = False
     attributes: tuple[tuple[str, Attribute], ...] = ()
     fill: int | None = None
+    positive: bool = False
 
 
 def samples() -> Iterator[NBitsSample]:
@@ -66,6 +68,10 @@ def samples() -> Iterator[NBitsSample]:
         yield NBitsSample(name=f"batch_of_one_{kind}", a=(1, 1, 64), zero_points=zero_points)
         yield NBitsSample(name=f"columns_257_{kind}", n=257, zero_points=zero_points)
         yield NBitsSample(name=f"inner_1024_{kind}", a=(2, 1024), zero_points=zero_points, every_dtype=True)
+    for bits, blocks in ((4, (16, 32, 64, 128)), (8, (16, 32))):
+        for block in blocks:
+            yield NBitsSample(name=f"bits_{bits}_block_{block}_positive", a=(3, max(block, 64)), bits=bits, block=block,
+                             positive=True, every_dtype=True)  # fmt: skip
     for fill in (0, 7, 8, 15):
         yield NBitsSample(name=f"levels_{fill}", fill=fill, zero_points=None)
     yield NBitsSample(name="bits_default", attributes=(("bits", ()),))
@@ -104,6 +110,8 @@ def node(sample: NBitsSample, context: CaseContext) -> Node:
             np.abs(a),
             np.where(rng.random(levels.shape) < 0.75, np.maximum(levels, 2**bits - 1 - levels), levels),
         )
+    if sample.positive:
+        a, levels = np.abs(a), np.maximum(levels, 2 ** (bits - 1))
     filled = np.zeros((sample.n, blocks * sample.block), np.int64)
     filled[:, :k] = levels
     operands: list[Operand | None] = [
@@ -112,7 +120,7 @@ def node(sample: NBitsSample, context: CaseContext) -> Node:
         Operand("scales", scales.ravel() if sample.flat else scales, parameter=True),
     ]
     if sample.zero_points is not None:
-        zero = rng.integers(0, 2**bits, (sample.n, blocks))
+        zero = rng.integers(0, 2 if sample.positive else 2**bits, (sample.n, blocks))
         value = pack_levels(zero, bits) if sample.zero_points == "packed" else (zero + 0.5).astype(dtype)
         operands.append(Operand("zero_points", value.ravel() if sample.flat else value, parameter=True))
     if sample.bias:

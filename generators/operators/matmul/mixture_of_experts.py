@@ -48,8 +48,8 @@ class ExpertsSample(Sample):
 
     bits, block, zero_points: of quantised weights; block 0 has a scale for each row. router_weights: weights are those
     of a further input. rate: how much further apart the rates are. normalized: the weights of the chosen experts are
-    divided by their sum. attributes: beside `k`, that and the quantisation's.
-    changes: other shapes of inputs.
+    divided by their sum. positive: inputs and weights are above 0, so that no sum cancels. attributes: beside `k`,
+    that and the quantisation's. changes: other shapes of inputs.
     """
 
     tokens: tuple[int, ...] = (6,)
@@ -65,6 +65,7 @@ class ExpertsSample(Sample):
     router_weights: bool = False
     rate: float = 1.0
     normalized: bool = True
+    positive: bool = False
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
     changes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
@@ -113,6 +114,10 @@ def _list_quantised() -> Iterator[ExpertsSample]:
                                     every_dtype=bits != 2 and block != 16)  # fmt: skip
                 yield ExpertsSample(name=f"{name}_swiglu", bits=bits, block=block, zero_points=zero_points,
                                     inner=64, attributes=SWIGLU)  # fmt: skip
+                if bits != 2:
+                    size = max(16, block)
+                    yield ExpertsSample(name=f"{name}_positive", bits=bits, block=block, zero_points=zero_points,
+                                        hidden=size, inner=size, positive=True, every_dtype=True)  # fmt: skip
     for bits in (4, 8):
         yield ExpertsSample(name=f"bits_{bits}_block_128", bits=bits, block=128, hidden=128, inner=256)
         yield ExpertsSample(name=f"bits_{bits}_blocks_odd", bits=bits, block=32, hidden=96, inner=96, zero_points=True)
@@ -170,7 +175,7 @@ def node(quantised: bool, sample: ExpertsSample, context: CaseContext) -> Node:
     rates = rng.permuted(np.tile(np.arange(sample.experts) * 0.25 - 1, (count, 1)), axis=1) * sample.rate
     rates = np.resize(rates, sample.changes.get("router_probs", rates.shape))
     values: dict[str, Array] = {
-        "input": rng.uniform(-1, 1, (*sample.tokens, sample.hidden)).astype(dtype),
+        "input": rng.uniform(0.25 if sample.positive else -1, 1, (*sample.tokens, sample.hidden)).astype(dtype),
         "router_probs": rates.astype(dtype),
     }
     for layer in list_layers(sample):
@@ -220,7 +225,8 @@ FORMALS: Mapping[str, tuple[str, ...]] = {
 
 def _quantise_layer(sample: ExpertsSample, layer: Layer, context: CaseContext) -> dict[str, Array]:
     rng, bits = context.rng, layer.bits
-    levels = rng.integers(0, 2**bits, (sample.experts, layer.rows, layer.columns))
+    least = 2**bits * 3 // 4 if sample.positive else 0
+    levels = rng.integers(least, 2**bits, (sample.experts, layer.rows, layer.columns))
     scales = (sample.experts, layer.rows, *((layer.columns // sample.block,) if sample.block else ()))
     scales = sample.changes.get(f"{layer.name}_scales", scales)
     found: dict[str, Array] = {
@@ -228,7 +234,8 @@ def _quantise_layer(sample: ExpertsSample, layer: Layer, context: CaseContext) -
         f"{layer.name}_scales": (rng.uniform(0.5, 1, scales) * 2.0**-bits).astype(context.dtype),
     }
     if sample.zero_points:
-        found[f"{layer.name}_zero_points"] = pack_levels(rng.integers(0, 2**bits, scales), bits)
+        zero = rng.integers(0, 2 if sample.positive else 2**bits, scales)
+        found[f"{layer.name}_zero_points"] = pack_levels(zero, bits)
     return found
 
 

@@ -73,6 +73,11 @@ def transpose_samples() -> Iterator[MovementSample]:
         yield replace(_permute(f"rank_{rank}_default", shape_of_rank(rank), None), rank=rank)
         if rank > 3:
             yield replace(_permute(f"rank_{rank}_rotated", shape_of_rank(rank), (*range(1, rank), 0)), rank=rank)
+        if rank > 4:  # a batch of permutations
+            for name, perm in (("rotated", (0, *range(2, rank), 1)), ("reversed", (0, *range(rank - 1, 0, -1)))):
+                every_dtype = (rank, name) == (6, "rotated")
+                kept = _permute(f"rank_{rank}_first_axis_kept_{name}", shape_of_rank(rank), perm, every_dtype)
+                yield replace(kept, rank=rank)
     yield _permute("size_1_dimensions", (1, 3, 1, 2), (3, 0, 2, 1))
     yield _permute("size_0", (0, 3, 2), (2, 0, 1))
     yield _permute("more_than_a_thread_group", (3, 1031), (1, 0))

@@ -168,6 +168,14 @@ def _microsoft_group_samples() -> Iterator[InstanceSample]:
             shape=(1, 2, 2, 320),
             attributes=(("groups", 32), ("activation", activation)),
         )
+        for channels, count in ((8, 4), (320, 32)):
+            yield InstanceSample(
+                name=f"channels_{channels}_groups_{count}_two_values{suffix}",
+                shape=(2, 2, 3, channels),
+                attributes=(("groups", count), ("activation", activation)),
+                values="two",
+                every_dtype=True,
+            )
     yield InstanceSample(name="no_instance", shape=(0, 3, 4, 6), attributes=fixed)
 
 
@@ -269,7 +277,8 @@ def node(name: str, sample: InstanceSample, context: CaseContext) -> Node:
         of_scale = np.dtype(sample.scale_type or context.dtype)
         scale = rng.uniform(0.5, 2, channels) * rng.choice([-1.0, 1.0], channels)
         inputs.append(Operand(formals[1], scale.astype(of_scale), parameter=True))
-        inputs.append(Operand(formals[2], rng.uniform(-2, 2, channels).astype(of_scale), parameter=True))
+        bias = rng.uniform(-2, 2, channels) + (5 if sample.values == "two" else 0)
+        inputs.append(Operand(formals[2], bias.astype(of_scale), parameter=True))
     outputs = (definition.outputs[0].name,)
     return Node(name, domain, context.since_version, tuple(inputs), outputs, dict(sample.attributes))
 
@@ -282,6 +291,8 @@ def _x(sample: InstanceSample, context: CaseContext) -> Array:
             return plain
         case "constant":
             return np.full(sample.shape, 0.5, context.dtype)
+        case "two":  # with a bias that keeps results away from 0: little of one is error
+            return np.where(plain < 0, -2, 2).astype(context.dtype)
         case "offset":
             return (plain + 20).astype(context.dtype)
         case "small":

@@ -418,6 +418,16 @@ def concat_samples() -> Iterator[ConcatSample]:
     yield ConcatSample(
         name="three_inputs", shapes=((2, 3), (2, 1), (2, 4)), scales=(0.02, 0.3, 0.01), zero_points=(1, 2, 3)
     )
+    # Ratios of scales that are exact, and even zero points: no element may be a step off.
+    exact = ConcatSample(name="", scales=(0.5, 2.0, 0.25), zero_points=(2, 4, 6), y_scale=1.0, y_zero_point=8)
+    for axis in (0, 1, 2, -1, -2, -3):
+        three = [[2, 3, 4], [2, 3, 4], [2, 3, 4]]
+        three[1][axis], three[2][axis] = 1, 5
+        name = f"three_inputs_axis_{'minus_' if axis < 0 else ''}{abs(axis)}"
+        yield replace(exact, name=name, shapes=tuple(map(tuple, three)), axis=axis, every_dtype=axis in (0, -1))
+    yield replace(exact, name="four_inputs_axis_0_alike", shapes=((3, 3),) * 4, scales=(0.5, 2.0, 0.25, 4.0),
+                  zero_points=(2, 4, 6, 0), axis=0)  # fmt: skip
+    yield replace(exact, name="three_inputs_rank_5_axis_2", rank=5, shapes=((2, 1, 3, 2, 2),) * 3, axis=2)
     many = 17
     yield ConcatSample(
         name="many_inputs", shapes=((2, 3),) * many, scales=tuple(0.01 * (1 + i) for i in range(many)),

@@ -75,6 +75,10 @@ def _per_axis() -> Iterator[QuantizationSample]:
         yield replace(sample, every_dtype=axis == 0)
         yield replace(sample, name=f"{name}_zero_point_omitted", zero_point=None)
         yield replace(sample, name=f"{name}_of_equal_sizes", x=(4, 4, 4), scale=(4,))
+    for axis in (0, 1):  # in every dtype: int8 and uint8 are different defaults of a zero point
+        name, attributes = f"scales_of_axis_{axis}_zero_point_omitted", (("axis", axis),)
+        yield QuantizationSample(name=name, x=(4, 5), scale=(4 + axis,), zero_point=None, attributes=attributes,
+                                 every_dtype=True)  # fmt: skip
     axis_0: tuple[tuple[str, Attribute], ...] = (("axis", 0),)
     yield QuantizationSample(name="per_axis_of_a_vector", x=(6,), scale=(6,), attributes=axis_0)
     yield QuantizationSample(name="per_axis_of_size_1", x=(1, 5), scale=(1,), attributes=axis_0)

@@ -102,6 +102,15 @@ def _compared_as_bits(function: Callable[[Any, Any], Any]) -> Callable[[Array, A
     return compared
 
 
+def _whole_exponent(node: Node) -> Node:
+    base, exponent = node.inputs
+    assert base is not None
+    assert exponent is not None
+    if base.value.dtype.kind == "f":
+        return node
+    return replace(node, inputs=(base, replace(exponent, value=np.trunc(exponent.value).astype(exponent.value.dtype))))
+
+
 ARITHMETIC = (
     swapped("Sub"),
     swapped("Div"),
@@ -138,6 +147,7 @@ ARITHMETIC = (
     attribute("com.microsoft.dml::DmlFusedSum", "fused_alpha", None),
     swapped("Pow"),
     through("Pow", "float32"),
+    misread("Pow", "exponents of integers are cut off", _whole_exponent),
     instead("Pow", "powers of negative numbers are NaN", lambda x, y: np.where(x < 0, np.nan, np.power(x + 0.0, y))),
     instead("Pow", "0 to the power of 0 is 0", lambda x, y: np.where(x == 0, 0, np.power(x + 0.0, y))),
     instead("Pow", "exp(y log x)", lambda x, y: np.exp(y * np.log(x + 0.0))),

@@ -79,6 +79,18 @@ def _streams_exchanged(name: str, value: np.ndarray) -> np.ndarray:
     return value[[0, 2, 1]] if name == "position_ids" and value.ndim == 3 else value
 
 
+def _window_one_more(node: Node) -> Node:
+    size = node.integer("local_window_size", -1)
+    return node if size < 0 else replace(node, attributes={**node.attributes, "local_window_size": size + 1})
+
+
+def _without_window_of_past(node: Node) -> Node:
+    """Without a window where there is a past."""
+    if node.value("past_key") is None:
+        return node
+    return replace(node, attributes={k: v for k, v in node.attributes.items() if k != "local_window_size"})
+
+
 MUTANTS = (
     attribute(STREAMS, "mrope_layout", None),
     attribute(STREAMS, "mrope_layout", 1),
@@ -120,6 +132,9 @@ MUTANTS = (
     attribute(GROUP, "do_rotary", None),
     attribute(GROUP, "rotary_interleaved", None),
     attribute(GROUP, "kv_num_heads", 1),
+    attribute(GROUP, "local_window_size", None),
+    misread(GROUP, "local_window_size does not count the token itself", _window_one_more),
+    misread(GROUP, "the window ends at the past", _without_window_of_past),
     without(GROUP, "past_key", "past_value"),
     attribute("Attention", "scale", None),
     attribute("Attention", "softcap", None),

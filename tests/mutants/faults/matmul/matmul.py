@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from mutant import Mutant, attribute, inputs, misread, outputs, swapped
@@ -68,6 +69,13 @@ def _case_folded(node: Node) -> Node:
     return replace(node, attributes={"equation": node.text("equation", "").lower()})
 
 
+def _plain(activation: str, side: str, node: Node) -> Node:
+    """Without its activation, where that is this one and the side is transposed."""
+    if node.text("activation", "") != activation or not node.integer(side, 0):
+        return node
+    return replace(node, attributes={k: v for k, v in node.attributes.items() if not k.startswith("activation")})
+
+
 MUTANTS = (
     inputs("MatMul", "the last term of every sum is lost", _last_term_lost),
     inputs("MatMul", "a vector on the right leaves a dimension of 1", _column),
@@ -92,6 +100,10 @@ MUTANTS = (
     *(attribute(f"{MICROSOFT}FusedGemm", name, None) for name in ("alpha", "beta", "transA", "transB", "activation")),
     *(attribute(f"{MICROSOFT}FusedGemm", f"activation_{name}", None) for name in ("alpha", "beta", "gamma")),
     without(f"{MICROSOFT}FusedGemm", "C"),
+    *(
+        misread(f"{MICROSOFT}FusedGemm", f"{name} is lost where {side} is transposed", partial(_plain, name, side))
+        for name in ("LeakyRelu", "Elu", "HardSigmoid", "Tanh") for side in ("transA", "transB")
+    ),
     *(attribute(f"{MICROSOFT}TransposeMatMul", name, None) for name in ("alpha", "transA", "transB")),
     inputs(f"{MICROSOFT}TransposeMatMul", "the first matrix of B is that of all", _first_batch),
     swapped("Einsum"),

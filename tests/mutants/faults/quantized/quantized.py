@@ -103,6 +103,16 @@ def _middle_zero_point(node: Node) -> Node:
     return replace(node, inputs=(*node.inputs, replace(scale, name="x_zero_point", value=zero)))
 
 
+def _first_scale_of_third(node: Node) -> Node:
+    """QLinearConcat: Y_scale, Y_zero_point, then x, scale and zero point of each input."""
+    if node.integer("axis", 0) == 1 or len(node.inputs) < 11:
+        return node
+    first, third = node.inputs[3], node.inputs[9]
+    assert first is not None
+    assert third is not None
+    return replace(node, inputs=(*node.inputs[:9], replace(third, value=first.value), *node.inputs[10:]))
+
+
 MUTANTS = (
     zeroed("MatMulInteger", "a_zero_point"),
     zeroed("MatMulInteger", "b_zero_point"),
@@ -153,4 +163,5 @@ MUTANTS = (
     zeroed(f"{MICROSOFT}QLinearConcat", "Y_zero_point"),
     swapped(f"{MICROSOFT}QLinearConcat", 3, 6),
     swapped(f"{MICROSOFT}QLinearConcat", 2, 5),
+    misread(f"{MICROSOFT}QLinearConcat", "beside axis 1 the third input has the first scale", _first_scale_of_third),
 )  # fmt: skip

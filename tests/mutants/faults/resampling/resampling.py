@@ -35,10 +35,18 @@ def grid_clamped(name: str, value: Array) -> Array:
     return np.clip(value, -1, 1) if name == "grid" else value
 
 
+def _floor_of_corners(node: Node) -> Node:
+    corners = node.text("coordinate_transformation_mode", "") == "align_corners"
+    if not corners or node.text("nearest_mode", "") != "ceil":
+        return node
+    return replace(node, attributes={**node.attributes, "nearest_mode": "floor"})
+
+
 MUTANTS = (
     attribute("Resize", "coordinate_transformation_mode", None),
     attribute("Resize", "coordinate_transformation_mode", "pytorch_half_pixel"),
     attribute("Resize", "nearest_mode", None),
+    misread("Resize", "align_corners rounds down where it is to round up", _floor_of_corners),
     attribute("Resize", "nearest_mode", "round_prefer_ceil"),
     attribute("Resize", "mode", None),
     attribute("Resize", "cubic_coeff_a", None),
