@@ -43,6 +43,8 @@ ON_CUDA = ("CUDAExecutionProvider", "TensorrtExecutionProvider", "NvTensorRTRTXE
 """Providers on CUDA, whose driver listens on a Unix socket (`@cuda-uvmfd-...`) and names its threads in /proc/self; it
 fails with error 304 where it may not."""
 
+OWN_PROC = "/proc/self"
+
 DRIVERS = {
     "/dev/dri": ("mesa_shader_cache", "mesa_shader_cache_db", "neo_compiler_cache"),
     "/dev/nvidiactl": ("nvidia",),
@@ -68,13 +70,19 @@ def policy(target: Target) -> dict[str, Any] | None:
         return {**_most(), "writable": kept, "copied": copied, "local_sockets": True, "locks": True}
     if target.provider in ON_CUDA:
         further = {"local_sockets": True, "locks": True}
-        return {**_most(), "writable": [*allowed, "/proc/self"], "temp": temp(), **further}
+        return {**_most_on_cuda(), "writable": [*allowed, OWN_PROC], "temp": temp(), **further}
     return {**_most(), "writable": allowed, "temp": temp(), "locks": bool(allowed)}
 
 
 def _most() -> dict[str, Any]:
     """The highest level that the user wants."""
     return {"level": jail.LANDLOCK} if os.environ.get(SWITCH) == jail.LANDLOCK else {}
+
+
+def _most_on_cuda() -> dict[str, Any]:
+    """The same; Landlock where the system lets nobody mount on OWN_PROC, as Linux 6.18 does."""
+    is_mounted = find_level(os.environ.get(SWITCH, ""), OWN_PROC).startswith(jail.NAMESPACES)
+    return _most() if is_mounted else {"level": jail.LANDLOCK}
 
 
 def strict_policy() -> dict[str, Any] | None:
@@ -104,9 +112,14 @@ def is_off() -> bool:
 
 
 @cache
-def find_level(most: str) -> str:
-    """What the system holds of a process: `jail.describe_level` in one that was bound. most: the value of SWITCH."""
-    bounds = {"writable": [], "local_sockets": True, **({"level": jail.LANDLOCK} if most == jail.LANDLOCK else {})}
+def find_level(most: str, *writable: str) -> str:
+    """What the system holds of a process: `jail.describe_level` in one that was bound. most: the value of SWITCH.
+    writable: where it may write."""
+    bounds = {
+        "writable": list(writable),
+        "local_sockets": True,
+        **({"level": jail.LANDLOCK} if most == jail.LANDLOCK else {}),
+    }
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         return run_process(launcher(bounds), timeout=PROBE_S).stdout.strip() or jail.NONE
     return jail.NONE

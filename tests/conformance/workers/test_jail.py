@@ -26,6 +26,7 @@ import pytest
 from small_cases import backend, identity, records_of
 
 from epcheck.conformance.records.terms import PASS
+from epcheck.conformance.start_process import run_process
 from epcheck.conformance.targets.config import load_config
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import WORKER, TargetError
@@ -380,6 +381,9 @@ def test_cuda_s_driver_may_listen_on_its_socket_and_name_its_threads(monkeypatch
     assert on_cuda is not None
     assert on_cuda["local_sockets"]
     assert "/proc/self" in on_cuda["writable"]
+    started = run_process(confinement.launcher(on_cuda))
+    assert (started.returncode, started.stderr) == (0, "")
+    assert started.stdout.startswith("Landlock" if "level" in on_cuda else "namespaces")
     assert not (confinement.policy(resolve("cpu")) or {}).get("local_sockets")
 
 
