@@ -186,7 +186,7 @@ class WorkerProcess:
         if isinstance(self.process, BrokeredWorker):
             return self.process.resident_bytes
         now = time.monotonic()
-        if now - self._measured_at > MEASURE_AFTER_S:
+        if now - self._measured_at > MEASURE_AFTER_S or not self._resident_bytes:  # it may not have been forked yet
             self._measured_at, self._resident_bytes = now, resident_bytes(self._worker_id())
         return self._resident_bytes
 
