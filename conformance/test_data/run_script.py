@@ -257,10 +257,10 @@ def use_sessions(
             return False
         return True
 
-    create.accepts = accepts  # type: ignore[attr-defined]
     feeds = {name[len("input.") :]: value for name, value in data.items() if name.startswith("input.")}
     try:
-        outputs: dict[str, Any] = uses.USES[how["use"]](create, feeds)
+        sessions = uses.Sessions(create, accepts=accepts)
+        outputs: dict[str, Any] = uses.USES[how["use"]](sessions, feeds)
     except uses.NotUsableError as error:
         raise CannotRunError(error) from None
     return outputs

@@ -222,6 +222,7 @@ def test_the_process_that_the_command_line_prepares_imports_what_examines(
     out = {"doctor": "--write", "fix": "--out"}.get(command)
     assert call(command, str(path), "-t", "cpu", *((out, str(tmp_path / "out.onnx")) if out else ())).code == 2
     assert asked == [examiner_process.EXAMINED[command]]
+    assert examiner_process.EXAMINED.keys() == main.EXAMINING
 
 
 def test_what_a_function_gives_and_says_arrives() -> None:

@@ -183,10 +183,10 @@ FAULTS = [
 ]
 
 
-def differs(use: str, create: uses.Create) -> str:
+def differs(use: str, make: Callable[[], Session], accepts: Callable[[Values], bool] = lambda _feeds: True) -> str:
     """What a use finds: the words of its error, or `outputs`; empty for nothing."""
     try:
-        outputs = uses.USES[use](create, FEEDS)
+        outputs = uses.USES[use](uses.Sessions(make, accepts=accepts), FEEDS)
     except uses.UseError as error:
         return str(error)
     return "" if np.array_equal(outputs["y"], RIGHT) else "outputs"
@@ -198,7 +198,7 @@ def test_no_use_finds_anything_in_a_right_session(use: str) -> None:
 
 
 @pytest.mark.parametrize(("use", "make", "words"), FAULTS)
-def test_a_planted_fault_is_told_by_its_use(use: str, make: Callable[[], uses.Create], words: str) -> None:
+def test_a_planted_fault_is_told_by_its_use(use: str, make: Callable[[], Callable[[], Session]], words: str) -> None:
     found = [differs(use, make()) for _ in range(3)]  # threads take another course each time
     if words:
         assert any(each.startswith(f"{uses.FOUND}{words}") for each in found)
@@ -250,7 +250,7 @@ def test_a_model_that_takes_no_dynamic_sizes_is_not_used_so() -> None:
         raise RuntimeError("static shapes only")
 
     with pytest.raises(uses.NotUsableError, match="no session takes dynamic sizes: static shapes only"):
-        uses.USES["reruns=shapes"](refuse, FEEDS)
+        uses.USES["reruns=shapes"](uses.Sessions(refuse), FEEDS)
 
 
 def test_where_other_sizes_are_refused_the_first_are_asked_again() -> None:
@@ -266,14 +266,9 @@ def test_where_other_sizes_are_refused_the_first_are_asked_again() -> None:
 
 
 def test_sizes_that_are_not_valid_are_not_asked_for() -> None:
-    def make() -> Session:
-        return keep_first_size()
-
-    make.accepts = lambda feeds: len(feeds["x"]) < 4 and len(feeds["x"]) > 0  # type: ignore[attr-defined]
-    assert differs("reruns=shapes", make) == ""
-    make.accepts = lambda _feeds: False  # type: ignore[attr-defined]
+    assert differs("reruns=shapes", keep_first_size, lambda feeds: 0 < len(feeds["x"]) < 4) == ""
     with pytest.raises(uses.NotUsableError, match="no other size of its first input is valid"):
-        differs("reruns=shapes", make)
+        differs("reruns=shapes", keep_first_size, lambda _feeds: False)
 
 
 def test_an_error_in_a_thread_is_raised() -> None:
@@ -283,7 +278,7 @@ def test_an_error_in_a_thread_is_raised() -> None:
         return make_right()
 
     with pytest.raises(ValueError, match="one thread alone"):
-        uses.USES["threads=2"](make, FEEDS)
+        uses.USES["threads=2"](uses.Sessions(make), FEEDS)
 
 
 def test_the_runner_and_the_worker_know_the_same_uses() -> None:

@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,22 @@ Values = dict[str, Any]
 Session = Callable[[Values], Values]
 """Runs feeds; it is released when nobody has it any more."""
 
-Create = Callable[[], Session]
-"""Makes a session of the model. Its attribute `settle`, if it has one, is called after a run that failed: DirectML's
-provider keeps commands of such a run, and what becomes of them is the matter of one use alone. Its attribute `accepts`,
-if it has one, says whether feeds of other sizes are valid: some kernels do not look."""
+
+@dataclass(frozen=True)
+class Sessions:
+    """Called, it makes a session of the model.
+
+    settle: is called after a run that failed: DirectML's provider keeps commands of such a run, and what becomes of
+    them is the matter of one use alone. accepts: whether feeds of other sizes are valid: some kernels do not look.
+    """
+
+    make: Callable[[], Session]
+    settle: Callable[[], None] = lambda: None
+    accepts: Callable[[Values], bool] = lambda _feeds: True
+
+    def __call__(self) -> Session:
+        return self.make()
+
 
 RUNS = 8
 """Runs of each session that others run beside."""
@@ -58,7 +71,7 @@ class UseError(Exception):
         super().__init__(FOUND + what)
 
 
-def run_threads(create: Create, feeds: Values, count: int) -> Values:
+def run_threads(create: Sessions, feeds: Values, count: int) -> Values:
     """Sessions of their own in so many threads, which all begin at once: each creates a session and runs it, twice."""
     expected = create()(feeds)
 
@@ -74,7 +87,7 @@ def run_threads(create: Create, feeds: Values, count: int) -> Values:
     return _first_other(_at_once([work] * count), expected)
 
 
-def run_shared(create: Create, feeds: Values, count: int = 2) -> Values:
+def run_shared(create: Sessions, feeds: Values, count: int = 2) -> Values:
     """One session for all threads; those with odd numbers have other feeds, where there are any."""
     expected = create()(feeds)
     others = change_values(feeds)
@@ -99,7 +112,7 @@ def run_shared(create: Create, feeds: Values, count: int = 2) -> Values:
     return _first_other([outputs for outputs, (own, _) in zip(found, pairs) if own is feeds], expected)
 
 
-def run_beside_creation(create: Create, feeds: Values) -> Values:
+def run_beside_creation(create: Sessions, feeds: Values) -> Values:
     """One session runs while another thread creates and releases sessions."""
     expected = create()(feeds)
     session = create()
@@ -123,7 +136,7 @@ def run_beside_creation(create: Create, feeds: Values) -> Values:
     return _first_other(_at_once([work, churn]), expected)
 
 
-def run_again(create: Create, feeds: Values) -> Values:
+def run_again(create: Sessions, feeds: Values) -> Values:
     """The feeds, other values, the feeds again, in one session."""
     others = change_values(feeds)
     if not others:
@@ -131,15 +144,14 @@ def run_again(create: Create, feeds: Values) -> Values:
     return _run_between(create, feeds, [others])
 
 
-def run_shapes(create: Create, feeds: Values) -> Values:
+def run_shapes(create: Sessions, feeds: Values) -> Values:
     """The feeds, twice as many on the first axis, half as many, none, and the feeds again, in one session of a model
     whose sizes are dynamic. None where both others are valid and no input may be an index of the first."""
     try:
         create()
     except Exception as error:
         raise NotUsableError(f"no session takes dynamic sizes: {error}") from None
-    accepts = getattr(create, "accepts", lambda _feeds: True)
-    others = [resized for times in (2.0, 0.5) if (resized := change_size(feeds, times)) and accepts(resized)]
+    others = [resized for times in (2.0, 0.5) if (resized := change_size(feeds, times)) and create.accepts(resized)]
     none = change_size(feeds, 0.0)
     if none and len(others) == 2 and not any(takes_index(value) for value in feeds.values()):
         others.append(none)
@@ -148,7 +160,7 @@ def run_shapes(create: Create, feeds: Values) -> Values:
     return _run_between(create, feeds, others)
 
 
-def run_repeatedly(create: Create, feeds: Values) -> Values:
+def run_repeatedly(create: Sessions, feeds: Values) -> Values:
     """SESSIONS sessions, one after the other. Raises UseError where something of each of them stays."""
     expected = outputs = create()(feeds)
     counted = [measure_process()]
@@ -168,7 +180,7 @@ def run_repeatedly(create: Create, feeds: Values) -> Values:
     return outputs
 
 
-def run_after_failure(create: Create, feeds: Values) -> Values:
+def run_after_failure(create: Sessions, feeds: Values) -> Values:
     """A run that must fail, for one feed is missing and another has an axis more; then the feeds, in that session and
     in a new one."""
     expected = create()(feeds)
@@ -184,7 +196,7 @@ def run_after_failure(create: Create, feeds: Values) -> Values:
     return _first_other([session(feeds), create()(feeds)], expected)
 
 
-def run_in_order(create: Create, feeds: Values) -> Values:
+def run_in_order(create: Sessions, feeds: Values) -> Values:
     """Three sessions: the oldest is released before the others run, the youngest before the one between runs."""
     expected = create()(feeds)
     oldest, between, youngest = create(), create(), create()
@@ -196,7 +208,7 @@ def run_in_order(create: Create, feeds: Values) -> Values:
     return _first_other(found, expected)
 
 
-USES: dict[str, Callable[[Create, Values], Values]] = {
+USES: dict[str, Callable[[Sessions, Values], Values]] = {
     "threads=2": lambda create, feeds: run_threads(create, feeds, 2),
     "threads=4": lambda create, feeds: run_threads(create, feeds, 4),
     "threads=shared": run_shared,
@@ -286,7 +298,7 @@ def _is_data(value: Any) -> bool:
     return bool(value.dtype.kind in "fcV" or (value.dtype.kind in "iu" and value.dtype.itemsize == 1))
 
 
-def _run_between(create: Create, feeds: Values, others: list[Values]) -> Values:
+def _run_between(create: Sessions, feeds: Values, others: list[Values]) -> Values:
     """Run the feeds before and after each of the others, in one session. What the others give is compared with what
     they give in a session of their own; where they are refused there, they may be refused here.
 
@@ -303,7 +315,7 @@ def _run_between(create: Create, feeds: Values, others: list[Values]) -> Values:
         except Exception:
             if right is not None:
                 raise
-            _settle(create)
+            create.settle()
         else:
             if right is not None and is_other(outputs, right):
                 raise _changed("those that a session runs after the first")
@@ -315,16 +327,12 @@ def _changed(which: str) -> UseError:
     return UseError(f"other feeds, {which}, give other values than in a session of their own")
 
 
-def _try_run(create: Create, feeds: Values) -> Values | None:
+def _try_run(create: Sessions, feeds: Values) -> Values | None:
     try:
         return create()(feeds)
     except Exception:
-        _settle(create)
+        create.settle()
         return None
-
-
-def _settle(create: Create) -> None:
-    getattr(create, "settle", lambda: None)()
 
 
 def _first_other(found: list[Values], expected: Values) -> Values:

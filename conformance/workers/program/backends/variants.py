@@ -166,10 +166,9 @@ def _in_use(
         names = [output.name for output in session.get_outputs()]
         return lambda values: name_outputs(names, session.run(names, values))
 
-    create.settle = lambda: backend.settle(request)  # type: ignore[attr-defined]
-    create.accepts = lambda values: _is_valid(model, values)  # type: ignore[attr-defined]
+    sessions = uses.Sessions(create, lambda: backend.settle(request), lambda values: _is_valid(model, values))
     try:
-        outputs = uses.USES[request["use"]](create, feeds)
+        outputs = uses.USES[request["use"]](sessions, feeds)
     except uses.NotUsableError as error:
         raise NotApplicableError(str(error)) from None
     _run(backend, request, _time_creation(backend, request, model, answer), feeds, answer)
