@@ -57,7 +57,7 @@ class Surroundings:
     level: of graph optimisation, at which the session runs; empty for none. elsewhere: op_types of nodes around it that
     need not be on the provider.
     after: nodes that make tensors of what it writes. graphs: the attributes of the node that are graphs. type: its
-    attribute of that name, a type.
+    attribute of that name, a type. evaluated: all nodes of a graph whose values are known, in order.
     """
 
     inputs: tuple[str, ...]
@@ -70,6 +70,7 @@ class Surroundings:
     type: TypeProto | None = None
     level: str = ""
     elsewhere: tuple[str, ...] = ()
+    evaluated: tuple[EvaluatedNode, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -119,3 +120,12 @@ class Node:
     def integers(self, name: str, default: tuple[int, ...]) -> tuple[int, ...]:
         """The value of an attribute that is a list of integers."""
         return tuple(int(value) for value in self.attributes.get(name, default))  # type: ignore[union-attr]
+
+
+@dataclass(frozen=True)
+class EvaluatedNode:
+    """A node of a graph with the values that it reads and makes; `parameter` tells the inputs that are initializers.
+    The names are the schema's."""
+
+    node: Node
+    outputs: tuple[Operand, ...]

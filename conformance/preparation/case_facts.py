@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -17,7 +17,7 @@ from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.directml import FeatureLevel, OperatorDesc
-from epcheck.generators.node import Node
+from epcheck.generators.node import Node, Operand
 from epcheck.generators.schema import dtype_name
 from epcheck.generators.truth import Outputs, Refusal, Selection
 
@@ -61,7 +61,29 @@ def of(built: BuiltCase, rounded: Accuracy | None = None) -> CaseFacts:
         text = f'{text[:-1]},"beside":{strict_json.dumps_without_floats(beside)}}}'
     if pairs := _pairs(built.node):
         text = f'{text[:-1]},"pairs":{strict_json.dumps_without_floats(pairs)}}}'
+    if nodes := _nodes(built.node):
+        text = f'{text[:-1]},"nodes":{strict_json.dumps(nodes)}}}'
     return CaseFacts.from_text(case.id, text)
+
+
+def _nodes(node: Node) -> list[Mapping[str, Any]]:
+    """As `records.case_facts.NodeFacts`, of each node of a graph."""
+    return [_node(each.node, each.outputs) for each in node.surroundings.evaluated] if node.surroundings else []
+
+
+def _node(node: Node, outputs: Sequence[Operand]) -> Mapping[str, Any]:
+    inputs = [operand for operand in node.inputs if operand is not None]
+    values = [_value(o.name, o.value, "initializer" if o.parameter else "input") for o in inputs]
+    described = {
+        "operator": node.op_type,
+        "domain": node.domain,
+        "since_version": node.since_version,
+        "types": graph.type_bindings(node),
+        "attributes": node.attributes,
+        "values": values + [_value(o.name, o.value, "output") for o in outputs],
+    }
+    defaults = _defaults(node)
+    return {**described, "defaults": defaults} if defaults else described
 
 
 def _describe_expected(built: BuiltCase) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -35,6 +35,19 @@ class DirectML:
 
 
 @dataclass(frozen=True)
+class NodeFacts:
+    """A node of a graph, as CaseFacts has the one node of a case."""
+
+    operator: str
+    domain: str
+    since_version: int
+    types: Mapping[str, str]
+    attributes: Mapping[str, Any]
+    values: tuple[Value, ...]
+    defaults: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
 class CaseFacts:
     """What was asked: the case as a reader of the record sees it, the same for every target and every run.
 
@@ -42,6 +55,7 @@ class CaseFacts:
     that writes the case out. rounded: how far the correctly rounded outputs are from the truth; None where nothing has
     a bound in ULP. defaults: attribute -> the value that the schema gives where the node has none. beside: the op_types
     of the nodes around the node under test. pairs: what the elements of the first two inputs have about them together.
+    nodes: all nodes of a graph whose values are known.
     """
 
     case_id: str
@@ -62,11 +76,19 @@ class CaseFacts:
     defaults: Mapping[str, Any] | None = None
     beside: tuple[str, ...] = ()
     pairs: tuple[str, ...] = ()
+    nodes: tuple[NodeFacts, ...] = ()
 
     @property
     def operator_key(self) -> str:
         """How a user names the operator: `Slice`, `com.microsoft::Gelu`."""
         return qualified_name(self.operator, self.domain)
+
+    @property
+    def nodes_alone(self) -> Iterator[CaseFacts]:
+        """The nodes of the graph, each as the case of that node alone would have it."""
+        for node in self.nodes:
+            dtype = next(iter(node.types.values()), "")
+            yield replace(self, **vars(node), dtype=dtype, beside=(), pairs=(), nodes=(), directml=None)
 
     @cached_property
     def text(self) -> str:
@@ -90,5 +112,5 @@ class CaseFacts:
         return known[name]
 
 
-for _name in ("rounded", "defaults", "beside", "pairs"):  # defaults in the class would hide what is read from the text
-    delattr(CaseFacts, _name)
+for _name in ("rounded", "defaults", "beside", "pairs", "nodes"):
+    delattr(CaseFacts, _name)  # defaults in the class would hide what is read from the text

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import onnx
 from onnx import helper, numpy_helper
 
 from epcheck.generators import graph as graphs
 from epcheck.generators import schema
 from epcheck.generators.graphs.node_graph import NodeGraph, Step
-from epcheck.generators.node import Node, Surroundings
+from epcheck.generators.node import EvaluatedNode, Node, Operand, Surroundings
 
 LEVEL = "all"
 """Of graph optimisation, at which the sessions of these cases run."""
@@ -24,9 +26,21 @@ def as_node(graph: NodeGraph) -> Node:
         results,
         {},
         before=tuple(_proto(step, number) for number, step in enumerate(others)),
+        evaluated=tuple(_describe_step(graph, step) for step in graph.steps),
     )
     node = last.node
     return Node(node.op_type, node.domain, node.since_version, graph.sources, graph.outputs, node.attributes, around)
+
+
+def _describe_step(graph: NodeGraph, step: Step) -> EvaluatedNode:
+    constant = {operand.name for operand in graph.sources if operand.parameter}
+    read = [
+        None if operand is None or name is None else Operand(operand.name, graph.values[name], name in constant)
+        for operand, name in zip(step.node.inputs, step.inputs, strict=True)
+    ]
+    made = zip(step.node.outputs, step.outputs, strict=True)
+    outputs = tuple(Operand(own, graph.values[name]) for own, name in made if name in graph.values)
+    return EvaluatedNode(replace(step.node, inputs=tuple(read)), outputs)
 
 
 def _proto(step: Step, number: int) -> onnx.NodeProto:

@@ -82,13 +82,15 @@ def find_causes(records: Iterable[Record], explained: Container[str] | None = No
 
 @dataclass(slots=True)
 class _Found:
-    """A cause in the making: its rows, and the condition with the operators among whose cases it was found."""
+    """A cause in the making: its rows, and the condition with the operators among whose cases it was found. graphs: how
+    many of the rows are graphs that have such a node."""
 
     rows: list[Row]
     condition: Condition | None = None
     nearest: Condition | None = None
     shared: bool = False
     remark: str = ""
+    graphs: int = 0
 
 
 class _Search:
@@ -132,8 +134,22 @@ class _Search:
         return _Found(rows, condition and self._count(condition, rows, operators))
 
     def _separate(self, rows: list[Row]) -> Iterator[_Found]:
-        """Rows of one kind of symptom, sorted into causes."""
-        rest, explained = list(rows), list[_Found]()
+        """Rows of one kind of symptom, sorted into causes: those of nodes alone, and then graphs, each with the cause
+        that holds for a node of it."""
+        graphs = [row for row in rows if row.nodes]
+        found = list(self._separate_rows([row for row in rows if not row.nodes]))
+        for each in found:
+            if each.condition is not None:
+                held = self._rows.find_graphs(graphs, {row.operator for row in each.rows}, each.condition.terms)
+                graphs = _without(graphs, held)
+                each.rows += held
+                each.graphs = len(held)
+        yield from found
+        yield from self._separate_rows(graphs)
+
+    def _separate_rows(self, rows: list[Row]) -> Iterator[_Found]:
+        """Rows of one kind of symptom, sorted into causes by their own facts."""
+        rest, explained = rows, list[_Found]()
         while len({row.operator for row in rest}) > 1 and (found := self._find_shared(rest)):
             explained.append(found)
             rest = _without(rest, found.rows)
@@ -259,13 +275,14 @@ class _Search:
 
     def _build(self, reading: str, found: _Found) -> Cause:
         rows, condition = found.rows, found.condition
-        smallest = min(rows, key=lambda row: (row.size, row.case_id))
+        alone = [row for row in rows if not row.nodes] or rows
+        smallest = min(alone, key=lambda row: (row.size, row.case_id))
         first = rows[0].judged
-        text, link = found.remark or _describe_symptom(rows), ""
+        text, link = found.remark or _describe_symptom(alone), ""
         if first.expected and reading == EXPECTED:
             text, link = first.expected
         words = "" if condition is None else str(condition)
-        operators = Counter(row.operator for row in rows)
+        operators = Counter(row.operator for row in alone)
         stated = words if reading in (FAILURE, FLAKY) else ""
         place = next((row.judged.place for row in rows if row.judged.place), "")
         return Cause(
@@ -284,19 +301,11 @@ class _Search:
             dtypes=tuple(sorted({row.judged.dtype for row in rows}, key=dtype_order)),
             smallest=smallest.case_id,
             repro=smallest.judged.repro,
-            right=self._find_nearest(smallest) if reading in (FAILURE, FLAKY) else "",
+            right=self._rows.find_nearest_right(smallest) if reading in (FAILURE, FLAKY) else "",
             cases=len(rows),
             shared=found.shared,
             terms=condition.terms if condition else (),
         )
-
-    def _find_nearest(self, failing: Row) -> str:
-        """The right case of the same operator that differs from a failing one in the fewest facts."""
-        _, table, everything = self._rows.cases([failing.operator])
-        rows = [row for row in everything if row.is_right and not row.judged.remark]
-        differences = table.count_differences(failing.number, [row.number for row in rows])
-        keys = [(count, row.size, row.case_id) for count, row in zip(differences, rows, strict=True)]
-        return min(keys)[-1] if keys else ""
 
 
 def _message(row: Row) -> str:
@@ -415,9 +424,10 @@ def _describe_evidence(found: _Found) -> str:
     condition = found.condition
     if condition is not None:
         if not condition.terms:
-            return f"all {condition.cases:,} cases" if condition.cases == len(found.rows) else ""
+            return f"all {condition.cases:,} cases" if condition.cases == len(found.rows) - found.graphs else ""
+        graphs = f"; {found.graphs:,} graphs with such a node" if found.graphs else ""
         return (f"{condition.showing:,} of {condition.cases:,} cases where it holds, {condition.missed:,} of "
-                f"{condition.others:,} others")  # fmt: skip
+                f"{condition.others:,} others{graphs}")  # fmt: skip
     if found.remark:
         return ""
     if found.nearest is not None and found.nearest.showing > 1:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from epcheck.conformance.records.case_condition import Term
 from epcheck.conformance.records.facts import FactReader
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.records.terms import FAILING, OK, PASS
@@ -52,7 +53,8 @@ RIGHT = Judged()
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What is kept of a record. number: its place among those of its operator. size: elements of inputs and outputs."""
+    """What is kept of a record. number: its place among those of its operator. size: elements of inputs and outputs.
+    nodes: of a graph that is not right, the operator of each node and its facts, as if it were alone."""
 
     number: int
     operator: str
@@ -60,6 +62,7 @@ class Row:
     status: str
     size: int
     judged: Judged
+    nodes: tuple[tuple[str, bytes], ...] = ()
 
     @property
     def sample(self) -> str:
@@ -87,13 +90,34 @@ class Rows:
         case, operator = record.case, record.case.operator_key
         rows = self.by_operator[operator]
         size = sum(math.prod(value.shape) for value in case.values)
-        rows.append(Row(len(rows), operator, case.case_id, record.status, size, _keep(record)))
+        judged = _keep(record)
+        nodes = () if judged is RIGHT else case.nodes_alone
+        known = tuple((node.operator_key, self._reader.read(node)) for node in nodes)
+        rows.append(Row(len(rows), operator, case.case_id, record.status, size, judged, known))
         if self.has_facts(operator):
             self._facts[operator].append(self._reader.read(case))
 
     def has_facts(self, operator: str) -> bool:
         """Whether a condition can be looked for among the cases of an operator."""
         return self._explained is None or operator in self._explained
+
+    def find_nearest_right(self, failing: Row) -> str:
+        """The right case of the same operator that differs from a failing one in the fewest facts; empty where none is
+        right."""
+        _, table, everything = self.cases([failing.operator])
+        rows = [row for row in everything if row.is_right and not row.judged.remark]
+        differences = table.count_differences(failing.number, [row.number for row in rows])
+        keys = [(count, row.size, row.case_id) for count, row in zip(differences, rows, strict=True)]
+        return min(keys)[-1] if keys else ""
+
+    def find_graphs(self, rows: Sequence[Row], operators: Container[str], terms: Sequence[Term]) -> list[Row]:
+        """The graphs that have a node of one of the operators for which all terms hold."""
+        nodes = [(row, facts) for row in rows for operator, facts in row.nodes if operator in operators]
+        if not nodes:
+            return []
+        mask = FactTable(self._reader, [facts for _, facts in nodes]).mask(terms)
+        found = {id(row): row for (row, _), holds in zip(nodes, mask, strict=True) if holds}
+        return list(found.values())
 
     def cases(self, operators: Sequence[str]) -> tuple[Cases, FactTable, list[Row]]:
         """The cases of some operators, their facts, and their rows in the same order. Of several operators that have

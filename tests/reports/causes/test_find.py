@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 from stored_records import a_refused_qlinearconv, a_run, a_slice, a_wrong_slice, an_opinion, changed
 
-from epcheck.conformance.records.case_facts import Value
+from epcheck.conformance.records.case_facts import NodeFacts, Value
 from epcheck.conformance.records.facts import FactReader, describe_case
 from epcheck.conformance.records.record import Direct, Expected, Record
 from epcheck.reports.causes.cause import Cause
@@ -192,6 +192,23 @@ def test_two_faults_of_an_operator_are_two_causes() -> None:
     ]  # fmt: skip
     found = {cause.condition: cause.cases for cause in causes(*records)}
     assert found == {"a value of steps < 0": 54, "dtype = int8": 18}
+
+
+def in_a_graph(record: Record) -> Record:
+    """A wrong graph that has the node of another case, and ends with a Relu."""
+    node = NodeFacts("Slice", "", 13, record.case.types, record.case.attributes, record.case.values)
+    relu = {"operator": "Relu", "case_id": f"Relu-14/{record.case.dtype}/graph_{record.case.sample}[runtime]"}
+    return changed(a_wrong_slice(), **relu, beside=("Slice",), nodes=(node,))
+
+
+def test_a_graph_has_the_cause_whose_condition_holds_for_a_node_of_it() -> None:
+    records = [with_steps(s, n, is_wrong=s < 0) for s in (-3, -2, -1, 1, 2, 3) for n in range(3, 9)]
+    graphs = [in_a_graph(with_steps(s, 4, is_wrong=True)) for s in (-2, -1)]
+    (cause,) = causes(*records, *graphs)
+    assert (cause.condition, cause.operators, cause.cases) == ("a value of steps < 0", ("Slice",), 20)
+    assert cause.evidence == "18 of 18 cases where it holds, 0 of 18 others; 2 graphs with such a node"
+    assert cause.smallest == "Slice-13/float32/length_3_step_-1[runtime]"
+    assert len(causes(*records, in_a_graph(with_steps(2, 4, is_wrong=True)))) == 2
 
 
 def test_no_condition_is_stated_where_data_does_not_support_one() -> None:
