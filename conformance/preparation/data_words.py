@@ -13,11 +13,12 @@ TIES_RANK, TIES_SIZE = 6, 1 << 14
 
 
 def describe_data(value: Array) -> tuple[str, ...]:
-    """`NaN`, `inf`, `-inf`, `-0`, `denormal`, `negative`, `zero`, `fraction` (no integer), `half` (a fraction of one
-    half exactly), `lowest` and `highest` (of an integer dtype), `true`, `false`, `2^K` and `least 2^K` (the greatest
-    powers of two that are no greater than the largest, and the smallest finite magnitude but 0), and `ties AXIS`,
-    `highest twice AXIS` and `lowest twice AXIS` (some value, the largest and the smallest are there twice along that
-    axis): those that apply.
+    """`NaN`, `inf`, `-inf`, `-0`, `denormal`, `negative`, `positive`, `zero`, `fraction` (no integer), `negative
+    fraction`, `half` (a fraction of one half exactly), `lowest` and `highest` (of an integer dtype), `true`, `false`,
+    `2^K` and `least 2^K` (the greatest powers of two that are no greater than the largest, and the smallest finite
+    magnitude but 0), `positive 2^K` (the same of the largest positive value, where a negative one is larger), and `ties
+    AXIS`, `highest twice AXIS` and `lowest twice AXIS` (some value, the largest and the smallest are there twice along
+    that axis): those that apply.
     """
     kind = value.dtype.kind
     if not value.size or kind not in "fiubV":
@@ -39,8 +40,11 @@ def _float_words(value: Array) -> Iterator[str]:
         return
     magnitude = np.abs(value)
     zero = magnitude == 0
-    if (value < 0).any():
+    negative = value < 0
+    if negative.any():
         yield "negative"
+    if (is_positive := value > 0).any():
+        yield "positive"
     if zero.any():
         yield "zero"
         if np.signbit(value[zero]).any():
@@ -50,11 +54,20 @@ def _float_words(value: Array) -> Iterator[str]:
     parts = np.modf(magnitude)[0]
     if parts.any():
         yield "fraction"
+        if parts[negative].any():
+            yield "negative fraction"
     if (parts == 0.5).any():
         yield "half"
     if not zero.all():
         for begin, most in (("", magnitude.max()), ("least ", magnitude[~zero].min())):
-            yield f"{begin}2^{int(np.frexp(float(most))[1]) - 1}"
+            yield f"{begin}2^{_power(most)}"
+        if is_positive.any() and (most := _power(value.max())) < _power(magnitude.max()):
+            yield f"positive 2^{most}"
+
+
+def _power(number: object) -> int:
+    """The exponent of the greatest power of two that is no greater than a positive number."""
+    return int(np.frexp(float(number))[1]) - 1  # type: ignore[arg-type]
 
 
 def _special_words(value: Array) -> Iterator[str]:
@@ -71,6 +84,8 @@ def _integer_words(value: Array) -> Iterator[str]:
     low, high = int(value.min()), int(value.max())
     if low < 0:
         yield "negative"
+    if high > 0:
+        yield "positive"
     if not value.all():
         yield "zero"
     if low == limits.min and low < 0:
@@ -81,6 +96,8 @@ def _integer_words(value: Array) -> Iterator[str]:
         nearest = [int(value[value > 0].min()) if high > 0 else 0, -int(value[value < 0].max()) if low < 0 else 0]
         yield f"2^{largest.bit_length() - 1}"
         yield f"least 2^{min(each for each in nearest if each).bit_length() - 1}"
+        if high > 0 and high.bit_length() < largest.bit_length():
+            yield f"positive 2^{high.bit_length() - 1}"
 
 
 def _ties(value: Array) -> Iterator[str]:

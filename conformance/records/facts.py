@@ -213,6 +213,8 @@ def _of_relations(parameters: Mapping[str, Any], inputs: Sequence[Value]) -> Ite
         yield "axis is the first one", axis == 0
         yield "size of the axis", first[axis]
         yield from _of_size("size of the axis", first[axis])
+    yield from _of_axes(parameters.get("axes"), len(first))
+    yield from _of_sizes(parameters, inputs)
     for name, values in parameters.items():
         numbers = [values] if isinstance(values, int) else values
         if not isinstance(numbers, list | tuple) or not all(isinstance(item, int) for item in numbers):
@@ -239,6 +241,29 @@ def _of_relations(parameters: Mapping[str, Any], inputs: Sequence[Value]) -> Ite
     kernel, pads = parameters.get("kernel_shape"), parameters.get("pads")
     if kernel and pads and len(pads) == 2 * len(kernel):
         yield "a pad ≥ the kernel", any(pad >= size for pad, size in zip(pads, [*kernel, *kernel], strict=True))
+
+
+def _of_axes(axes: Any, rank: int) -> Iterator[tuple[str, Fact]]:
+    """Facts of several axes of the first input."""
+    if isinstance(axes, list | tuple) and axes and all(isinstance(axis, int) and -rank <= axis < rank for axis in axes):
+        last = {axis % rank == rank - 1 for axis in axes}
+        yield "one of axes is the last axis", True in last
+        yield "one of axes is another than the last axis", False in last
+
+
+def _of_sizes(parameters: Mapping[str, Any], inputs: Sequence[Value]) -> Iterator[tuple[str, Fact]]:
+    """How attributes that are sizes stand to each other, and to the channels of a convolution."""
+    sizes = {name: value for name, value in parameters.items() if type(value) is int and value > 0}
+    for name, size in sizes.items():
+        for other, divisor in sizes.items():
+            if name != other and divisor > 1:
+                yield f"{name} is a multiple of {other}", size % divisor == 0
+                if name < other:
+                    yield f"{name} and {other} are equal", size == divisor
+    group = parameters.get("group")
+    if type(group) is int and len(inputs) > 1 and len(inputs[0].shape) > 1 and inputs[1].shape:
+        yield "group is the number of input channels", group == inputs[0].shape[1]
+        yield "group is the number of output channels", group == inputs[1].shape[0]
 
 
 def _axis(parameters: Mapping[str, Any], rank: int) -> int | None:
@@ -291,6 +316,10 @@ def _of_words(name: str, value: Value, words: set[str]) -> Iterator[tuple[str, F
     yield from ((f"{name} contains {CONTAINED[word]}", True) for word in words if word in CONTAINED)
     if words & {"inf", "-inf"}:
         yield f"{name} contains an infinity", True
+    if (power := _read_power(words, "positive 2^")) is None and "positive" in words:
+        power = _read_power(words, "2^")
+    if power is not None:
+        yield f"largest power of two of a positive value in {name}", power
     if words == {"zero"}:
         yield f"{name} contains zeros only", True
     for kind, phrase in TIES.items():
@@ -312,7 +341,12 @@ def _words(value: Value) -> set[str]:
         return set(value.data)
     largest = max(map(abs, numbers))
     power = {f"2^{largest.bit_length() - 1}"} if largest else set[str]()
-    words = {"negative": min(numbers) < 0, "zero": 0 in numbers, "ties 0": len(set(numbers)) < len(numbers)}
+    words = {
+        "negative": min(numbers) < 0,
+        "positive": max(numbers) > 0,
+        "zero": 0 in numbers,
+        "ties 0": len(set(numbers)) < len(numbers),
+    }
     return power | {word for word, holds in words.items() if holds}
 
 
@@ -325,8 +359,9 @@ _POWER = re.compile(r"-?\d{1,5}")
 _TIES = re.compile(r"(ties|highest twice|lowest twice) (\d{1,2})")
 CONTAINED = {
     "NaN": "NaN", "inf": "inf", "-inf": "-inf", "-0": "-0", "true": "a true value", "false": "a false value",
-    "negative": "a negative value", "zero": "a zero", "denormal": "a denormal", "half": "a fraction of one half",
-    "fraction": "a fraction",
+    "negative": "a negative value", "positive": "a positive value", "zero": "a zero",
+    "denormal": "a denormal", "half": "a fraction of one half",
+    "fraction": "a fraction", "negative fraction": "a negative fraction",
     "lowest": "the lowest value of its dtype", "highest": "the highest value of its dtype",
 }  # fmt: skip
 
@@ -351,9 +386,9 @@ def _of_any(inputs: Sequence[Value], outputs: Sequence[Value]) -> Iterator[tuple
 
 def _of_all_data(case: CaseFacts, axis: int | None) -> Iterator[tuple[str, Fact]]:
     words = set[str]().union(*(value.data for value in case.values if value.where != "output"))
-    for word, phrase in (("NaN", "NaN"), ("denormal", "a denormal"), ("-0", "-0")):
+    for word in ("NaN", "denormal", "-0", "negative", "zero"):
         if word in words:
-            yield f"{ANY} contains {phrase}", True
+            yield f"{ANY} contains {CONTAINED[word]}", True
     if words & {"inf", "-inf"}:
         yield f"{ANY} contains an infinity", True
     inputs, outputs = _split(case)
@@ -397,6 +432,10 @@ def _of_broadcast(inputs: Sequence[Value], outputs: Sequence[Value]) -> Iterator
     first, second = inputs[0].shape, inputs[1].shape
     yield "the first two inputs have one shape", first == second
     yield "the first two inputs have one rank", len(first) == len(second)
+    for place, which in ((0, "first"), (1, "second"), (-1, "last")):
+        if min(len(first), len(second)) > max(place, 0):
+            yield f"the first two inputs have one {which} size", first[place] == second[place]
+    yield "the second input is an initializer", inputs[1].where == "initializer"
     yield "the first input has the lower rank", len(first) < len(second)
     yield "the second input has the lower rank", len(second) < len(first)
     yield "the first input is broadcast", first != result

@@ -12,8 +12,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
+from functools import cache, cached_property
+from typing import Any, Self
 
 import numpy as np
 
@@ -27,6 +27,8 @@ EFFECTIVE = 0.7
 """Of the bits that name one of all terms, the share that counts: many terms are about the same thing."""
 MARGIN = 2.0
 """Bits by which a condition has to be shorter than naming the cases one by one."""
+OF_RESULTS = 3.0
+"""Bits that a fact about the elements of an output costs more: what is computed is seldom why it is wrong."""
 PURE = 0.5
 """Of the cases for which a condition holds, the share that has to show the symptom."""
 WORDS, THRESHOLDS = 16, 16
@@ -56,11 +58,20 @@ class Condition:
 
 
 class Cases:
-    """Cases with their facts, as a table of terms: which holds where. weights: what each case counts, less than 1 where
-    others differ from it in nothing that matters."""
+    """Cases with their facts, as a table of terms: which holds where. masks: a row for each term. costs: what each term
+    costs in bits beside its name. weights: what each case counts, less than 1 where others differ from it in nothing
+    that matters."""
 
-    def __init__(self, table: FactTable, weights: Numbers) -> None:
-        self.weights = weights
+    def __init__(self, terms: Sequence[Term], masks: Mask, costs: Sequence[float], weights: Numbers) -> None:
+        self.terms, self.masks, self.weights = tuple(terms), masks, weights
+        self._costs = costs
+        self._numbers = masks.astype(np.float32)
+        bits = EFFECTIVE * math.log2(max(2, len(terms)))
+        self._bits = np.array([bits + cost for cost in costs], np.float32)
+
+    @classmethod
+    def from_table(cls, table: FactTable, weights: Numbers) -> Self:
+        """The cases of a table, with one term of those that hold for the same cases."""
         chosen: dict[bytes, tuple[float, Term, Mask]] = {}
         for term, mask in table.terms():
             count = np.count_nonzero(mask)
@@ -70,11 +81,15 @@ class Cases:
             if key not in chosen or (cost, term.fact) < (chosen[key][0], chosen[key][1].fact):
                 chosen[key] = cost, term, mask
         ordered = sorted(chosen.values(), key=lambda entry: (entry[0], str(entry[1])))
-        self.terms = tuple(term for _, term, _ in ordered)
-        self.masks: Mask = np.array([mask for *_, mask in ordered], bool).reshape(len(ordered), len(weights))
-        self._numbers = self.masks.astype(np.float32)
-        bits = EFFECTIVE * math.log2(max(2, len(ordered)))
-        self._bits = np.array([bits + cost for cost, *_ in ordered], np.float32)
+        masks: Mask = np.array([mask for *_, mask in ordered], bool).reshape(len(ordered), len(weights))
+        return cls([term for _, term, _ in ordered], masks, [cost for cost, *_ in ordered], weights)
+
+    @cached_property
+    def without_results(self) -> Self:
+        """The same without what the elements of outputs have about them: what is refused has computed none."""
+        kept = [place for place, term in enumerate(self.terms) if not _is_of_results(term.fact)]
+        costs = [self._costs[place] for place in kept]
+        return type(self)([self.terms[place] for place in kept], self.masks[kept], costs, self.weights)
 
     @property
     def size(self) -> int:
@@ -179,13 +194,24 @@ _PREFERRED = (
 """Beginning of a fact's name -> bits that a condition about it costs more than one about an attribute."""
 
 
+_OF_ELEMENTS = (" contains ", " has ties", " has its ", "power of two ")
+
+
+@cache
+def _is_of_results(fact: str) -> bool:
+    """Whether a fact is about the elements of an output."""
+    return "output" in fact and any(words in fact for words in _OF_ELEMENTS)
+
+
 @cache
 def _cost_of_fact(fact: str) -> float:
     cost = next((bits for begin, bits in _PREFERRED if fact.startswith(begin)), 0.5)
     if "output" in fact:
-        cost += 1.0
+        cost += OF_RESULTS if _is_of_results(fact) else 1.0
     if "initializer" in fact:
         cost += 2.0
+    if fact.endswith(("a positive value", "of a positive value")):  # of which others say the same
+        cost += 1.5
     if "any input" in fact:  # operators share these names
         cost -= 0.2
     if "the first input" in fact or "the first output" in fact:
@@ -205,9 +231,10 @@ class FactTable:
     """The facts of cases as a matrix: a row for each case, a column for each fact, and in it the number of the fact's
     value, negative where the case does not have the fact."""
 
-    def __init__(self, reader: FactReader, cases: Sequence[bytes]) -> None:
-        """cases: the facts of each, as the reader gave them."""
+    def __init__(self, reader: FactReader, cases: Sequence[bytes], operators: Sequence[str] = ()) -> None:
+        """cases: the facts of each, as the reader gave them. operators: of each; none where all have one."""
         self._reader = reader
+        self._operators = np.array(operators)
         expanded = [np.frombuffer(reader.expand(parts), np.int32) for parts in cases]
         numbers = np.concatenate(expanded)
         rows = np.repeat(np.arange(len(cases)), [len(each) for each in expanded])
@@ -251,6 +278,8 @@ class FactTable:
             values = [self._reader.facts[number][1] for number in known]
             code_of[known] = range(len(known))
             default = missing(name)
+            if default is True and not self._is_known_to_all(column):
+                continue
             if default is not None and default not in values:
                 values.append(default)
             code_of[-1] = -1 if default is None else values.index(default)
@@ -260,10 +289,14 @@ class FactTable:
                     codes[(column < 0) & ~self._is_alone] = -1
                 yield from _terms_of(name, codes, values)
 
+    def _is_known_to_all(self, column: Any) -> bool:
+        """Whether a case of each operator has a fact: that a parameter is absent is none of an operator without it."""
+        known = set(self._operators[column >= 0]) if self._operators.size else set()
+        return known == set(self._operators)
+
 
 COUNTS = (
     "number of",
-    "rank of",
     "largest",
     "smallest",
     "first size",

@@ -40,6 +40,9 @@ from epcheck.reports.dtypes import dtype_order
 WORST_FIRST = (FAILURE, FLAKY, FIXED, EXPECTED, NOTED)
 NOT_ALONE = (BOTH, ORACLES_DISAGREE)
 """Blames of cases for which the baseline, or another oracle, answers as the candidate does."""
+WHOLE = 0.9
+"""Of the cases of an operator for which a condition holds, the share that are wrong where operators share it although
+one of them has a sharper one: a simple rule with a few exceptions is what one fault in several operators looks like."""
 SLACK = 10.0
 """Bits by which a condition that operators share may be longer, for each of them, than its own."""
 COMMON = ("dtype", "version", "type ", "dtype of ", "number of ", "domain")
@@ -47,6 +50,8 @@ COMMON = ("dtype", "version", "type ", "dtype of ", "number of ", "domain")
 else by more than MARGIN bits."""
 OWN = 0.5
 """Of the failing cases for which one more condition of an operator holds, the share that no other explains."""
+FEW_GRAPHS = 3
+"""Samples of graphs that alone are wrong of a cause of their own: of fewer a node is thought to be wrong."""
 JOINED = 0.1
 """Of the cases of a cause, how many more of the same operator and symptom join it that no condition explains."""
 
@@ -83,7 +88,7 @@ def find_causes(records: Iterable[Record], explained: Container[str] | None = No
 @dataclass(slots=True)
 class _Found:
     """A cause in the making: its rows, and the condition with the operators among whose cases it was found. graphs: how
-    many of the rows are graphs that have such a node."""
+    many of the rows are graphs that have such a node. other_graphs: or a node of an operator of the cause."""
 
     rows: list[Row]
     condition: Condition | None = None
@@ -91,6 +96,7 @@ class _Found:
     shared: bool = False
     remark: str = ""
     graphs: int = 0
+    other_graphs: int = 0
 
 
 class _Search:
@@ -144,8 +150,12 @@ class _Search:
                 graphs = _without(graphs, held)
                 each.rows += held
                 each.graphs = len(held)
+        rest = list(self._separate_rows(graphs))
+        for each in rest:
+            if len({row.sample for row in each.rows}) < FEW_GRAPHS or each.condition is None:
+                each.rows = [row for row in each.rows if not _join_graph(row, found)]
         yield from found
-        yield from self._separate_rows(graphs)
+        yield from (each for each in rest if each.rows)
 
     def _separate_rows(self, rows: list[Row]) -> Iterator[_Found]:
         """Rows of one kind of symptom, sorted into causes by their own facts."""
@@ -210,16 +220,19 @@ class _Search:
         }
         for text, condition in tried.items():
             joined: list[Row] = []
-            saved = 0.0
+            bits: dict[str, float] = {}
             least = MARGIN if all(term.fact.startswith(COMMON) for term in condition.terms) else 0.0
             for operator in operators:
-                held, bits = evaluated[text, operator]
-                if held and bits > least and bits >= own[operator][1] - SLACK:
+                held, saved, is_whole = evaluated[text, operator]
+                is_near = saved >= own[operator][1] - SLACK or is_whole
+                if held and saved > least and is_near:
                     joined += held
-                    saved += bits
-            names = {row.operator for row in joined}
-            if len(names) > 1 and _agree(joined) and (best is None or (len(names), saved) > best[:2]):
-                best = len(names), saved, condition, joined
+                    bits[operator] = saved
+            alike = _find_alike(joined)
+            saved = sum(bits[operator] for operator in {row.operator for row in alike})
+            names = len({row.operator for row in alike})
+            if names > 1 and (best is None or (names, saved) > best[:2]):
+                best = names, saved, condition, alike
         if best is None:
             return None
         *_, condition, joined = best
@@ -228,6 +241,7 @@ class _Search:
     def _separate_operator(self, operator: str, rows: list[Row]) -> list[_Found]:
         """Rows of one operator by the conditions that explain them together; one without a condition for the rest."""
         cases, _, everything = self._rows.cases([operator])
+        cases = cases if _is_of_values(rows) else cases.without_results
         showing, right = _masks(rows, everything)
         if not right.any():
             return [_Found(rows, self._search(rows, [operator])[0])]
@@ -248,6 +262,7 @@ class _Search:
     def _search(self, rows: list[Row], operators: list[str]) -> tuple[Condition | None, float]:
         """The shortest condition of the rows among the right cases of the operators, and the bits that it saves."""
         cases, _, everything = self._rows.cases(operators)
+        cases = cases if _is_of_values(rows) else cases.without_results
         showing, right = _masks(rows, everything)
         if not right.any():
             return Condition((), int(showing.sum()), int(showing.sum()), 0, 0), 0.0
@@ -256,13 +271,16 @@ class _Search:
             return None, 0.0
         return _make_condition([cases.terms[place] for place in places], cases.mask(places), showing, right), bits
 
-    def _evaluate(self, condition: Condition, rows: list[Row], operator: str) -> tuple[list[Row], float]:
-        """Those of an operator's rows for which the condition holds, and the bits that it saves there."""
+    def _evaluate(self, condition: Condition, rows: list[Row], operator: str) -> tuple[list[Row], float, bool]:
+        """Those of an operator's rows for which the condition holds, the bits that it saves there, and whether it holds
+        for all of them and few others."""
         cases, table, everything = self._rows.cases([operator])
         showing, right = _masks(rows, everything)
         mask = table.mask(condition.terms)
         ids = {id(row) for row, holds in zip(everything, mask, strict=True) if holds}
-        return [row for row in rows if id(row) in ids], cases.count_saved_bits(mask, showing, right)
+        held = [row for row in rows if id(row) in ids]
+        is_whole = len(held) == len(rows) and (mask & right).sum() <= 1 / WHOLE * len(rows) - len(rows)
+        return held, cases.count_saved_bits(mask, showing, right), bool(is_whole)
 
     def _count(self, condition: Condition, rows: list[Row], operators: list[str]) -> Condition:
         """The condition with the numbers of cases of these operators."""
@@ -308,6 +326,17 @@ class _Search:
         )
 
 
+def _join_graph(row: Row, explained: Iterable[_Found]) -> bool:
+    """Whether a graph joined the largest cause of an operator of its nodes."""
+    operators = {operator for operator, _ in row.nodes}
+    causes = [each for each in explained if any(other.operator in operators for other in each.rows)]
+    if causes:
+        largest = max(causes, key=lambda each: len(each.rows))
+        largest.rows.append(row)
+        largest.other_graphs += 1
+    return bool(causes)
+
+
 def _message(row: Row) -> str:
     """The message of a refusal, by which it is one cause whichever operator it is of; empty of any other symptom."""
     is_told = row.status in (REFUSED, UNPLACED)
@@ -320,7 +349,7 @@ def _traits(row: Row) -> Iterator[str]:
     if symptom is None:
         return
     if symptom.family != WRONG_VALUES:
-        yield symptom.end or symptom.detail.replace(row.operator, "…")
+        yield symptom.end or symptom.detail.replace(row.operator.rpartition("::")[2], "…")
         return
     yield from symptom.patterns
     if symptom.kind != WRONG_VALUES:
@@ -347,15 +376,22 @@ def _mask_traits(rows: Sequence[Row], everything: Sequence[Row]) -> Mask:
     return shared
 
 
-def _agree(rows: list[Row]) -> bool:
-    """Whether cases of several operators may have one cause: nothing of what is wrong with one contradicts another."""
-    common: set[str] | None = None
-    for own in _by_operator(rows).values():
+def _find_alike(rows: list[Row]) -> list[Row]:
+    """Those of several operators that may have one cause: nothing of what is wrong with one contradicts another. Of
+    messages each row has its own; of wrong elements, what most cases of an operator have in common, which may be
+    nothing."""
+    common: dict[str, set[str]] = {}
+    for operator, own in _by_operator(rows).items():
         counted = Counter(trait for row in own for trait in _traits(row))
-        traits = {trait for trait, count in counted.items() if count >= SHARE * len(own)}
-        if traits:
-            common = traits if common is None else common & traits
-    return common is None or bool(common)
+        least = 1 if any(map(_message, own)) else SHARE * len(own)
+        common[operator] = {trait for trait, count in counted.items() if count >= least}
+    count = Counter(trait for traits in common.values() for trait in traits)
+    shared = min(count, key=lambda trait: (-count[trait], trait), default="")
+    return [
+        row
+        for row in rows
+        if (shared in _traits(row) if _message(row) else not common[row.operator] or shared in common[row.operator])
+    ]
 
 
 def _group(row: Row) -> tuple[str, ...]:
@@ -370,12 +406,19 @@ def _group(row: Row) -> tuple[str, ...]:
     return reading, row.judged.symptom.family
 
 
-def _masks(rows: Iterable[Row], everything: Sequence[Row]) -> tuple[Mask, Mask]:
-    """Which of all cases are meant, and which are right."""
+def _masks(rows: Sequence[Row], everything: Sequence[Row]) -> tuple[Mask, Mask]:
+    """Which of all cases are meant, and which are right. A right case without an element in its outputs says nothing of
+    wrong values."""
     meant = {id(row) for row in rows}
+    is_of_values = all(row.judged.symptom is None or row.judged.symptom.kind == WRONG_VALUES for row in rows)
     showing = np.array([id(row) in meant for row in everything], bool)
-    right = np.array([row.is_right for row in everything], bool)
+    right = np.array([row.is_right and not (is_of_values and row.is_empty) for row in everything], bool)
     return showing, right & ~showing
+
+
+def _is_of_values(rows: Iterable[Row]) -> bool:
+    """Whether the rows compute something: what they are wrong about may be in their results."""
+    return any(row.judged.symptom is None or row.judged.symptom.family == WRONG_VALUES for row in rows)
 
 
 def _by_operator(rows: Iterable[Row]) -> dict[str, list[Row]]:
@@ -424,8 +467,13 @@ def _describe_evidence(found: _Found) -> str:
     condition = found.condition
     if condition is not None:
         if not condition.terms:
-            return f"all {condition.cases:,} cases" if condition.cases == len(found.rows) - found.graphs else ""
+            return (
+                f"all {condition.cases:,} cases"
+                if condition.cases == len(found.rows) - found.graphs - found.other_graphs
+                else ""
+            )
         graphs = f"; {found.graphs:,} graphs with such a node" if found.graphs else ""
+        graphs += f"; {found.other_graphs:,} other graphs of the operator" if found.other_graphs else ""
         return (f"{condition.showing:,} of {condition.cases:,} cases where it holds, {condition.missed:,} of "
                 f"{condition.others:,} others{graphs}")  # fmt: skip
     if found.remark:

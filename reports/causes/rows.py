@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from epcheck.conformance.records.case_condition import Term
+from epcheck.conformance.records.case_facts import CaseFacts
 from epcheck.conformance.records.facts import FactReader
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.records.terms import FAILING, OK, PASS
@@ -54,7 +55,8 @@ RIGHT = Judged()
 @dataclass(frozen=True, slots=True)
 class Row:
     """What is kept of a record. number: its place among those of its operator. size: elements of inputs and outputs.
-    nodes: of a graph that is not right, the operator of each node and its facts, as if it were alone."""
+    is_empty: no output has an element. nodes: of a graph that is not right, the operator of each node and its facts, as
+    if it were alone."""
 
     number: int
     operator: str
@@ -62,6 +64,7 @@ class Row:
     status: str
     size: int
     judged: Judged
+    is_empty: bool = False
     nodes: tuple[tuple[str, bytes], ...] = ()
 
     @property
@@ -93,7 +96,7 @@ class Rows:
         judged = _keep(record)
         nodes = () if judged is RIGHT else case.nodes_alone
         known = tuple((node.operator_key, self._reader.read(node)) for node in nodes)
-        rows.append(Row(len(rows), operator, case.case_id, record.status, size, judged, known))
+        rows.append(Row(len(rows), operator, case.case_id, record.status, size, judged, _is_empty(case), known))
         if self.has_facts(operator):
             self._facts[operator].append(self._reader.read(case))
 
@@ -126,12 +129,18 @@ class Rows:
         if key not in self._tables:
             rows = [row for operator in key for row in self.by_operator[operator]]
             rows = _thin_out(rows) if len(key) > 1 else rows
-            table = FactTable(self._reader, [self._facts[row.operator][row.number] for row in rows])
-            made = Cases(table, _weigh(rows)), table, rows
+            facts = [self._facts[row.operator][row.number] for row in rows]
+            table = FactTable(self._reader, facts, [row.operator for row in rows] if len(key) > 1 else ())
+            made = Cases.from_table(table, _weigh(rows)), table, rows
             while self._tables and sum(cases.size for cases, *_ in self._tables.values()) + made[0].size > KEPT:
                 del self._tables[next(iter(self._tables))]
             self._tables[key] = made
         return self._tables[key]
+
+
+def _is_empty(case: CaseFacts) -> bool:
+    outputs = [value for value in case.values if value.where == "output"]
+    return bool(outputs) and all(0 in value.shape for value in outputs)
 
 
 def _keep(record: Record) -> Judged:

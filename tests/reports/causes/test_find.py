@@ -208,7 +208,14 @@ def test_a_graph_has_the_cause_whose_condition_holds_for_a_node_of_it() -> None:
     assert (cause.condition, cause.operators, cause.cases) == ("a value of steps < 0", ("Slice",), 20)
     assert cause.evidence == "18 of 18 cases where it holds, 0 of 18 others; 2 graphs with such a node"
     assert cause.smallest == "Slice-13/float32/length_3_step_-1[runtime]"
-    assert len(causes(*records, in_a_graph(with_steps(2, 4, is_wrong=True)))) == 2
+
+
+def test_graphs_for_no_node_of_which_a_condition_holds_are_a_cause_of_their_own_where_there_are_several() -> None:
+    records = [with_steps(s, n, is_wrong=s < 0) for s in (-3, -2, -1, 1, 2, 3) for n in range(3, 9)]
+    graphs = [in_a_graph(with_steps(2, n, is_wrong=True)) for n in (4, 5, 6)]
+    (cause,) = causes(*records, *graphs[:2])
+    assert cause.evidence == "18 of 18 cases where it holds, 0 of 18 others; 2 other graphs of the operator"
+    assert sorted(each.cases for each in causes(*records, *graphs)) == [3, 18]
 
 
 def test_no_condition_is_stated_where_data_does_not_support_one() -> None:
