@@ -99,6 +99,10 @@ from .runs.store import stored_runs as stored_runs
 from .runs.trend import Trend as Trend
 from .runs.trend import TrendOptions as TrendOptions
 from .runs.trend import trend as trend
+from .suite.certify import Certificate as Certificate
+from .suite.certify import CertificateError as CertificateError
+from .suite.certify import CertifyOptions as CertifyOptions
+from .suite.certify import certify as certify
 from .suite.claims import ClaimsError as ClaimsError
 from .suite.claims import RefreshClaimsOptions as RefreshClaimsOptions
 from .suite.claims import refresh_claims as refresh_claims

@@ -68,6 +68,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "probe": "machine.probe",
         "claims": "suite.claims",
         "profile": "runs.profile",
+        "certify": "suite.certify",
     },
 }
 """The commands that most people need, and what the others are about, as `--help` shows them -> command -> its module of

@@ -61,6 +61,7 @@ IMPORTED_BY_NAME = {("cli.main", "cli.commands")}
 
 READ_PACKAGES = {
     ("conformance.lab.module_stores", "conformance.workers.program"),
+    ("conformance.profile.mustpass", "conformance.profile"),
     ("conformance.profile.profile", "conformance.profile"),
     ("conformance.targets.expectation_file", "conformance"),
     ("models.oracle.node", "generators"),

@@ -23,6 +23,8 @@ Requests                                            Answers
  "absent", "tensors"}
 {"op": "registry", "id", "provider": str,           {"op": "done", "id", "stage", "error", "message",
  "kernels": bool}                                    "schemas", "kernels", "library", "words", "beginnings"}
+{"op": "contract", "id", "part": str, "providers",   {"op": "done", "id", "stage", "error", "message", ...}
+ "config", "device"}
 {"op": "exit"}                                      none; the process ends
 
 `canary` is null or has `providers`, `config` and `device` as a `run` does: one session is tried, and `trouble` says in
@@ -49,6 +51,13 @@ runs sessions as the `use` of `backends/uses.py` does. `threads`, `arena`, `para
 provider's `kernels` [[domain, operator, first version, last version, {type constraint: [type]}]], a call that ends the
 process of some builds; otherwise the name of the provider's own `library`, the C strings in it as `words`, and the
 `beginnings` of strings that stand in instructions.
+
+`contract` asks how the provider behaves in a process. Its `part` "describe" gives `devices` (get_ep_devices),
+`libraries` (name, size and SHA-256 of the files it runs on), and of one session why it failed (`session`), what it
+wrote to stdout (`stdout`, `stdout_bytes`), the `files` and the number of `sockets` that it leaves. "registration" uses,
+unregisters, registers and uses the library of a plugin: `offered` are its devices before, between and after, `same`
+whether both answers were. "version" gives the `api_version` that the library asks for first, and ends the process.
+The stage is "none" where there is no such library.
 
 `model` runs a whole model: the file at `path`, whose external data the runtime maps itself; where that is null, the
 bytes of the first tensor; with `kept` true, once more in the session of the request before, which is always kept.

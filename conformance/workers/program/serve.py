@@ -60,6 +60,15 @@ def _answer(
             return backend.registry(header), {}
         except Exception as error:  # a build without these calls; or a provider that finds no device
             return {"stage": "create", **failure(error)}, {}
+    if header["op"] == "contract":
+
+        def say(answer: dict[str, Any]) -> None:
+            write_frame(answers, encode({"op": "done", "id": header["id"], **answer}, {}))
+
+        try:
+            return backend.contract(header, say), {}
+        except Exception as error:
+            return {"stage": "run", **failure(error)}, {}
     try:
         tensors = iter(list(decode(header, body)))
     except TypeError as error:  # numpy has no such dtype, as int4

@@ -6,6 +6,8 @@
     model(request, model, tensors, begin) -> answer, outputs  a whole model, whose session is kept; `begin` reports the
                                                               step that begins
     registry(request) -> answer                               which kernels there are; asked of ONNX Runtime's
+    contract(request, say) -> answer                          how the provider behaves in a process; asked of ONNX
+                                                              Runtime's
 
 request: the header of the frame; model: bytes; feeds, tensors, outputs: name -> numpy array; answer: what the header of
 the answer says beyond `op`, `id` and `busy_s` (`protocol.py`).

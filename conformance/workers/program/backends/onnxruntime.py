@@ -19,6 +19,7 @@ from ..machine import file_version
 from ..protocol import LEVELS
 from . import timing, variants
 from .canary import trouble_with
+from .contract import answer_contract
 from .held import HeldSession
 from .kernel_registry import answer_registry
 from .plugin import PluginError, RegisteredPlugin
@@ -110,6 +111,10 @@ class OnnxRuntimeBackend:
     def registry(self, request: dict[str, Any]) -> dict[str, Any]:
         """The kernels and schemas of this build, or the words in the provider's library; the answer's header."""
         return answer_registry(request, self.plugin)
+
+    def contract(self, request: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+        """How the provider behaves as a part of this process; the answer's header. say: sends one at once."""
+        return answer_contract(self, request, say)
 
     def model(
         self, request: dict[str, Any], model: bytes, tensors: dict[str, Any], begin: Callable[[str], None]

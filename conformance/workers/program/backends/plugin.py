@@ -43,7 +43,8 @@ def reason(message: str) -> str:
 class RegisteredPlugin:
     """A library that is registered in this process.
 
-    provider: the name of its execution provider. device: the one that sessions use, an OrtEpDevice.
+    provider: the name of its execution provider. registration: the name under which the library is registered. device:
+    the one that sessions use, an OrtEpDevice.
     """
 
     def __init__(self, wanted: dict[str, Any]) -> None:
@@ -61,7 +62,8 @@ class RegisteredPlugin:
         known = {id_of(device) for device in onnxruntime.get_ep_devices()}
         provider = next(filter(None, names), "")
         try:
-            onnxruntime.register_execution_provider_library(provider or REGISTRATION, self.library)
+            self.registration = provider or REGISTRATION
+            onnxruntime.register_execution_provider_library(self.registration, self.library)
         except Exception as error:
             raise PluginError(f"onnxruntime cannot load {self.library}: {reason(str(error))}") from None
         offered = [device for device in onnxruntime.get_ep_devices() if id_of(device) not in known]
