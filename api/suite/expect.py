@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from epcheck.api.option import Option
 from epcheck.conformance.records.facts import describe_case
-from epcheck.conformance.records.terms import FAILURE, FLAKY, PASS
+from epcheck.conformance.records.terms import DEPENDENT, DIFFERS, FAILURE, FLAKY, PASS
 from epcheck.conformance.targets import condition, expectation_file
 from epcheck.conformance.targets.expectation import ExpectationError
 from epcheck.conformance.targets.expectation_file import Found, FoundFault, Tolerance
@@ -76,8 +76,9 @@ def expect(options: ExpectOptions) -> Expected:
     facts, rows = compared.run.targets.get(compared.target, {}), compared.rows
     tolerance = Tolerance(options.reason, options.link, condition.of_facts(options.when, facts))
     wrong = [row for row in rows if row.reading in (FAILURE, FLAKY)]
+    variants = _find_variants(folder, compared.target) if any(row.status in DEPENDENT for row in wrong) else {}
     failures = [
-        Found(row.case_id, row.status)
+        Found(row.case_id, row.status, variants.get(row.case_id, ()))
         for row in wrong
         if not options.patterns or any(matches(row.case_id, p) for p in options.patterns)
     ]
@@ -91,6 +92,18 @@ def expect(options: ExpectOptions) -> Expected:
         with replacing(file) as opened:
             opened.write(found.text.encode("utf-8"))
     return Expected(file, diff, found.added, found.covered, written)
+
+
+def _find_variants(folder: Path, target: str) -> Mapping[str, tuple[str, ...]]:
+    """Case -> the variants that differ, of each case that depends on them; nothing of a run in a store, which keeps
+    none. Raises StoreError."""
+    if folder.is_file():
+        return {}
+    return {
+        record.case_id: tuple(result.variant for result in record.variants if result.state == DIFFERS)
+        for record in read_records(folder)
+        if record.status in DEPENDENT and record.candidate.target == target
+    }
 
 
 def _find_faults(folder: Path, target: str, failing: Collection[str]) -> Iterator[FoundFault]:

@@ -30,10 +30,6 @@ NOT_PLACED_EITHER = "the provider does not take the node"
 ENDS = "the plain run has no stable result"
 LEFT_OUT = "no node is left at this level"
 NOT_RIGHT = "the plain run is not right"
-DEPENDENT = (terms.VARIANT_DEPENDENT, terms.USAGE_DEPENDENT)
-"""Statuses of a case that is right in its ordinary way and differs in another: the second where all that differ are
-uses of sessions."""
-
 BROKEN = tuple(f"{Axis.CONTEXT}={how}" for how in (STALE, DAMAGED))
 
 
@@ -123,7 +119,7 @@ def apply_variants(evidence: Evidence) -> Evidence:
     """The evidence with what the variants mean for the candidate: one that is right, or does not take the node, and
     differs in another way, is variant-dependent. One that is wrong stays so, however its variants do."""
     candidate = evidence.candidate
-    if candidate.status in DEPENDENT:
+    if candidate.status in terms.DEPENDENT:
         return evidence
     if candidate.status not in (terms.PASS, terms.UNPLACED) or not (how := in_words(evidence.variants)):
         known = ordinary(evidence.expectations)
@@ -140,7 +136,7 @@ def apply_variants(evidence: Evidence) -> Evidence:
 def ordinary(expectations: Sequence[Expectation]) -> Sequence[Expectation]:
     """The expectations of the ordinary way. One that expects a difference is no expectation of a failure, and is not
     fixed where it does not come: the run may have had other variants, or none."""
-    return [e for e in expectations if e.status not in DEPENDENT] if expectations else expectations
+    return [e for e in expectations if e.status not in terms.DEPENDENT] if expectations else expectations
 
 
 def differing(results: Iterable[VariantResult]) -> tuple[VariantResult, ...]:

@@ -27,6 +27,7 @@ from epcheck.conformance.records.terms import (
     OK,
     ORACLES_DISAGREE,
 )
+from epcheck.conformance.targets.expectation import find_covering
 from epcheck.conformance.targets.target import Target
 
 RIGHT, RIGHT_UNCLAIMED, EXCUSED, HARMLESS, REFUSES, NOT_ASKED, NOT_TAKEN, ECHOED, CHANGES, WRONG = (
@@ -89,7 +90,7 @@ def verdict(prepared: PreparedCase, target: Target, evidence: Evidence) -> Recor
     reading, expectation = row.unexpected, None
     if expectations:
         seen = _as_expected(prepared, candidate)
-        expectation = next((e for e in expectations if e.covers(seen)), None)
+        expectation = find_covering(expectations, seen, variants.differing(evidence.variants))
         reading = row.expected if expectation else row.other_expected
         if reading == FIXED:
             expectation = expectations[0]

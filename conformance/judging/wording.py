@@ -27,7 +27,7 @@ def reason(evidence: Evidence, prepared: PreparedCase, gap: str | None) -> str:
         clauses.append(f"{baseline.target} is wrong{'' if passes else ' too'}: {baseline.message}")
     if gap and passes and not prepared.must_be_refused:
         clauses.append(f"but it is not claimed: {gap}")
-    if candidate.status not in variants.DEPENDENT and (others := variants.in_words(evidence.variants)):
+    if candidate.status not in terms.DEPENDENT and (others := variants.in_words(evidence.variants)):
         clauses.append(f"differs when run another way: {others}")
     if evidence.direct:
         clauses.append(explain.words(evidence.direct))

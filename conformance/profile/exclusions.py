@@ -20,6 +20,8 @@ def _entry(expectation: Expectation) -> str:
     lines += [f"bound = {float(expectation.bound)!r}"] if expectation.bound is not None else []
     lines += [f"when = {expectation.when.as_toml()}"] if expectation.when else []
     lines += [f"where = {_text(expectation.where_text)}"] if expectation.where else []
+    for name, values in (("variant", expectation.variants), ("gives", expectation.gives)):
+        lines += [f"{name} = [{', '.join(map(_text, values))}]"] if values else []
     return "\n".join([*lines, ""])
 
 

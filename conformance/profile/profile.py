@@ -166,9 +166,9 @@ def _exclusion(expectation: Expectation) -> dict[str, Any]:
         "case": expectation.case, "status": expectation.status, "reason": expectation.reason,
         "link": expectation.link, "bound": expectation.bound,
         "when": {name: list(patterns) for name, patterns in expectation.when.patterns},
-        "where": expectation.where_text,
+        "where": expectation.where_text, "variant": list(expectation.variants), "gives": list(expectation.gives),
     }  # fmt: skip
-    return {name: value for name, value in fields.items() if value not in ("", None, {})}
+    return {name: value for name, value in fields.items() if value not in ("", None, {}, [])}
 
 
 def _expectation(number: int, fields: Mapping[str, Any]) -> Expectation:
@@ -181,6 +181,7 @@ def _expectation(number: int, fields: Mapping[str, Any]) -> Expectation:
         _text(fields["case"]), fields["status"], _text(fields["reason"]), _text(fields.get("link", "")),
         None if bound is None else float(bound), _read_condition(number, fields),
         parse_condition(_text(fields["where"])) if "where" in fields else (),
+        tuple(map(_text, fields.get("variant", ()))), tuple(map(_text, fields.get("gives", ()))),
     )  # fmt: skip
 
 

@@ -22,7 +22,8 @@ from epcheck.conformance.records.terms import PASS
 @dataclass(frozen=True)
 class Expected:
     """The expectation that matched: its glob, and why the deviation is tolerated for now. when: on which machines it
-    applies, in words; empty for all. where: the condition for which of its cases it is; empty for all."""
+    applies, in words; empty for all. where: the condition for which of its cases it is; empty for all. variant: the
+    variants that may differ, in words; empty for all."""
 
     case: str
     status: str
@@ -30,6 +31,7 @@ class Expected:
     link: str = ""
     when: str = ""
     where: str = ""
+    variant: str = ""
 
 
 @dataclass(frozen=True)

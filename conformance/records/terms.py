@@ -17,6 +17,11 @@ STATUSES = (
 )  # fmt: skip
 
 
+DEPENDENT = (VARIANT_DEPENDENT, USAGE_DEPENDENT)
+"""Statuses of a case that is right in its ordinary way and differs in another: the second where all that differ are
+uses of sessions."""
+
+
 SAME, CLOSE, DIFFERS, UNSTEADY, NOT_RUN = "same", "close", "differs", "unsteady", "skipped"
 """How a variant of a case compares with the ordinary way: the same answer; other bits that are right as well; another
 result, which was confirmed alone; another result that does not come again; or it was not run, for the stated reason."""

@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cache
 
 from epcheck.conformance.records.case_condition import Term, format_condition
 from epcheck.conformance.records.opinion import Opinion
-from epcheck.conformance.records.record import Expected
-from epcheck.conformance.records.terms import MISMATCH
+from epcheck.conformance.records.record import Expected, VariantResult
+from epcheck.conformance.records.terms import DEPENDENT, MISMATCH
 from epcheck.conformance.targets.condition import ANYWHERE, Condition
 from epcheck.generators.case_pattern import matches
 from epcheck.generators.error import EpcheckError
@@ -29,7 +30,8 @@ class ExpectationError(EpcheckError, ValueError):
 class Expectation:
     """case: glob. where: terms about the facts of a case, which hold for those that are meant; none for all. status:
     what is expected. bound: the largest ULP error that is covered; None covers any. when: the condition under which it
-    applies."""
+    applies. variants: of a case that depends on its variant, globs over those that may differ; none for any. gives: the
+    statuses that these may have then; none for any."""
 
     case: str
     status: str
@@ -38,16 +40,31 @@ class Expectation:
     bound: float | None = None
     when: Condition = ANYWHERE
     where: tuple[Term, ...] = ()
+    variants: tuple[str, ...] = ()
+    gives: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """The glob, which of its cases are meant, and on which machines it applies."""
-        meant = f"{self.case} ({self.where_text})" if self.where else self.case
+        """The glob, which of its cases and variants are meant, and on which machines it applies."""
+        limits = "; ".join(filter(None, (self.where_text, self.variant_text)))
+        meant = f"{self.case} ({limits})" if limits else self.case
         return f"{meant}, where {self.when}" if self.when else meant
 
     @property
     def where_text(self) -> str:
         """The terms in words; empty for all cases of the glob."""
         return format_condition(self.where) if self.where else ""
+
+    @property
+    def variant_text(self) -> str:
+        """The variants in words, `threads=2 or threads=4 gives crash`; empty for all."""
+        given = f" gives {' or '.join(self.gives)}" if self.gives else ""
+        return f"{' or '.join(self.variants)}{given}" if self.variants else ""
+
+    def covers_variant(self, result: VariantResult) -> bool:
+        """Whether a variant that differs is one that may, and gives what it may give."""
+        if self.variants and not any(fnmatchcase(result.variant, glob) for glob in self.variants):
+            return False
+        return not self.gives or (result.opinion is not None and result.opinion.status in self.gives)
 
     def covers(self, opinion: Opinion) -> bool:
         """Whether the opinion is the expected deviation: the status, and a mismatch within the bound.
@@ -63,7 +80,24 @@ class Expectation:
 
     def as_expected(self) -> Expected:
         """What a record keeps of it."""
-        return Expected(self.case, self.status, self.reason, self.link, str(self.when), self.where_text)
+        return Expected(
+            self.case, self.status, self.reason, self.link, str(self.when), self.where_text, self.variant_text
+        )
+
+
+def find_covering(
+    expectations: Iterable[Expectation], opinion: Opinion, differing: Iterable[VariantResult]
+) -> Expectation | None:
+    """The first that covers the opinion; of one that depends on variants, the first of those that together cover all
+    variants that differ. None where something is not covered."""
+    covering = [each for each in expectations if each.covers(opinion)]
+    needed = []
+    for result in differing if opinion.status in DEPENDENT else ():
+        found = next((each for each in covering if each.covers_variant(result)), None)
+        if found is None:
+            return None
+        needed.append(found)
+    return next(iter(needed or covering), None)
 
 
 def head(case_id: str) -> str:

@@ -10,6 +10,9 @@
     link = "..."                      # where it is discussed: optional
     where = "any input contains NaN"  # a condition that a cause states: the entry is for cases of the glob where it
                                       # holds, whatever made them; optional
+    variant = ["threads=*"]           # of a case that depends on its variant: a glob over those that differ, or a list
+                                      # of globs; optional
+    gives = ["crash", "refused"]      # the status, or statuses, that these variants may have then; optional
     bound = 2.0                       # ULP: a mismatch beyond it is not covered; optional
     when = { vendor = "0x10de" }      # on which machines it applies, see `condition`; optional
 
@@ -30,6 +33,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
+from epcheck.conformance.records import terms
 from epcheck.conformance.records.case_condition import parse_condition
 from epcheck.conformance.records.terms import STATUSES
 from epcheck.conformance.targets import case_globs, condition, expectation
@@ -41,11 +45,16 @@ from epcheck.generators.case_pattern import matches
 FIELDS: Mapping[str, type | tuple[type, ...]] = {
     "case": (str, list),
     "status": (str, list),
+    "variant": (str, list),
+    "gives": (str, list),
     **dict.fromkeys(("reason", "link", "where"), str),
     "bound": (int, float),
     "when": dict,
 }
 
+
+DEPENDENT = frozenset(terms.DEPENDENT)
+"""The statuses that depend on variants."""
 
 LISTS = ("case", "status")
 """The fields that may be lists: an entry stands for each combination."""
@@ -95,15 +104,28 @@ def _entry(own: dict[str, Any], link: str, file_when: dict[str, Any], where: str
     globs, statuses = (entry[name] if isinstance(entry[name], list) else [entry[name]] for name in LISTS)
     if not all(isinstance(glob, str) and glob.strip() for glob in globs):
         raise ExpectationError(f"{where}: 'case' is a glob or a list of globs")
-    for status in statuses:
+    variants, gives = (_list_of(entry.pop(name, []), name, where) for name in ("variant", "gives"))
+    for status in (*statuses, *gives):
         if status not in STATUSES:
             raise ExpectationError(f"{where}: unknown status '{status}'; one of {', '.join(STATUSES)}")
+    if variants and not DEPENDENT.issuperset(statuses):
+        raise ExpectationError(f"{where}: 'variant' is for the statuses {' and '.join(sorted(DEPENDENT))} alone")
+    if gives and not variants:
+        raise ExpectationError(f"{where}: 'gives' is what a variant gives; write 'variant', too")
     try:
         terms = parse_condition(entry["where"]) if "where" in entry else ()
     except ValueError as error:
         raise ExpectationError(f"{where}: 'where' is '{entry['where']}': {error}") from None
-    fields = {**entry, "when": when, "where": terms}
+    fields = {**entry, "when": when, "where": terms, "variants": variants, "gives": gives}
     return tuple(Expectation(**{**fields, "case": glob, "status": status}) for glob in globs for status in statuses)
+
+
+def _list_of(value: object, name: str, where: str) -> tuple[str, ...]:
+    """A text, or a list of texts, as a tuple."""
+    values: list[Any] = value if isinstance(value, list) else [value]
+    if not all(isinstance(each, str) and each.strip() for each in values):
+        raise ExpectationError(f"{where}: '{name}' is a text or a list of texts")
+    return tuple(values)
 
 
 def load(path: Path) -> tuple[Expectation, ...]:
@@ -134,10 +156,12 @@ def _files(folder: Traversable, where: str) -> list[tuple[str, Traversable]]:
 
 @dataclass(frozen=True)
 class Found:
-    """A failure that a run found, or that it did not find: a case, and the status of the candidate in it."""
+    """A failure that a run found, or that it did not find: a case, and the status of the candidate in it. variants:
+    those that differ, where it depends on them."""
 
     case_id: str
     status: str
+    variants: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -194,34 +218,36 @@ def baseline(
     ids: dict[str, set[str]] = {}
     for found in failures:
         ids.setdefault(found.status, set()).add(found.case_id)
-    by_entry: dict[tuple[str, str], list[str]] = {}
+    by_entry: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
     ids_of_faults = frozenset[str]().union(*(fault.case_ids for fault in faults))
     odd = next((found.case_id for found in new if not expectation.is_case_id(found.case_id)), None)
     if odd is not None:
         raise ExpectationError(f"'{odd}' is not a case id, and would cover other cases as a glob; choose cases with -k")
     others_new = (found for found in new if found.case_id not in ids_of_faults)
     for found in sorted(others_new, key=lambda found: (found.case_id, found.status)):
-        by_entry.setdefault((expectation.head(found.case_id), found.status), []).append(found.case_id)
+        key = expectation.head(found.case_id), found.status, found.variants
+        by_entry.setdefault(key, []).append(found.case_id)
     texts = [existing.rstrip() + "\n"] if existing.strip() else []
     new_ids = {found.case_id for found in new}
     for fault in faults:
         if fault.case_ids & new_ids:
             texts.append(_entry_text(fault.globs, fault.statuses, tolerance, fault.where))
-    for (head, status), case_ids in by_entry.items():
-        around = [case_id for case_id in _find_alike_cases(head, (*others, *_all(ids))) if case_id not in ids[status]]
+    for (head, status, variants), case_ids in by_entry.items():
+        own = case_ids if variants else ids[status]
+        around = [case_id for case_id in _find_alike_cases(head, (*others, *_all(ids))) if case_id not in own]
         patterns = case_globs.globs(case_ids, around)
         if head.removesuffix("-") not in registry.all_operators() and _alike(head):
             patterns = tuple(pattern if "*" in pattern else f"{pattern}*" for pattern in patterns)
-        texts.append(_entry_text(patterns, (status,), tolerance))
+        texts.append(_entry_text(patterns, (status,), tolerance, variants=variants))
     text = "\n".join(texts)
     parse(text, f"{source}, with what is added")
     return Baseline(text, len(new), len(failures) - len(new))
 
 
 def is_expected(found: Found, known: Iterable[Expectation]) -> bool:
-    """Whether one of the expectations covers it. One with a bound or a condition is not asked: id and status alone do
-    not tell."""
-    plain = (e for e in known if e.bound is None and not e.where)
+    """Whether one of the expectations covers it. One with a bound, a condition or variants is not asked: id and status
+    alone do not tell."""
+    plain = (e for e in known if e.bound is None and not e.where and not e.variants)
     return any(e.status == found.status and matches(found.case_id, e.case) for e in plain)
 
 
@@ -249,10 +275,17 @@ def _alike(head: str) -> list[str]:
     return [key for key in registry.all_operators() if f"{key}-".endswith(head)]
 
 
-def _entry_text(patterns: Sequence[str], statuses: Sequence[str], common: Tolerance, where: str = "") -> str:
+def _entry_text(
+    patterns: Sequence[str],
+    statuses: Sequence[str],
+    common: Tolerance,
+    where: str = "",
+    variants: Sequence[str] = (),
+) -> str:
     status = _text(statuses[0]) if len(statuses) == 1 else f"[{', '.join(map(_text, statuses))}]"
     lines = ["[[expect]]", f"case = {_format_strings(patterns)}", f"status = {status}"]
     lines += [f"where = {_text(where)}"] if where else []
+    lines += [f"variant = {_format_strings(variants)}"] if variants else []
     lines += [f"when = {common.when.as_toml()}"] if common.when else []
     lines += [f"reason = {_text(common.reason)}"]
     lines += [f"link = {_text(common.link)}"] if common.link else []

@@ -80,6 +80,11 @@ class OperatorClaim:
     cases: int
     untaken: tuple[str, ...] = ()
 
+    @property
+    def not_right(self) -> int:
+        """How many cases gave a result that is not right."""
+        return self.taken - self.right
+
 
 @dataclass(frozen=True)
 class Values:

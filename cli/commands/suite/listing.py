@@ -107,7 +107,8 @@ def _expectations(options: ListOptions) -> Iterator[Row]:
     for entry in listing.expectations(options.target, _select_cases(options)):
         fields = {name: getattr(entry, name) for name in ("case", "status", "reason", "link", "bound")}
         yield Row(
-            f"{entry.status:16} {entry}: {entry.reason}", {**fields, "when": str(entry.when), "where": entry.where_text}
+            f"{entry.status:16} {entry}: {entry.reason}",
+            {**fields, "when": str(entry.when), "where": entry.where_text, "variant": entry.variant_text},
         )
 
 

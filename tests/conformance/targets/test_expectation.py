@@ -86,7 +86,7 @@ def test_every_status_may_be_expected(status: str) -> None:
         (
             entry(because='"x"'),
             "dml.toml, entry 1: unknown field 'because'; "
-            "an expectation has case, status, reason, link, where, bound, when",
+            "an expectation has case, status, variant, gives, reason, link, where, bound, when",
         ),
         (
             entry(where='"dtype = float16 and"'),
