@@ -57,8 +57,8 @@ class Expectation:
     @property
     def variant_text(self) -> str:
         """The variants in words, `threads=2 or threads=4 gives crash`; empty for all."""
-        given = f" gives {' or '.join(self.gives)}" if self.gives else ""
-        return f"{' or '.join(self.variants)}{given}" if self.variants else ""
+        statuses = f" gives {' or '.join(self.gives)}" if self.gives else ""
+        return f"{' or '.join(self.variants)}{statuses}" if self.variants else ""
 
     def covers_variant(self, result: VariantResult) -> bool:
         """Whether a variant that differs is one that may, and gives what it may give."""
