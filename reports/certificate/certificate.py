@@ -34,6 +34,9 @@ PROVEN, WRONG, UNTAKEN, UNPROVEN = "proven", "wrong", "never taken", "without a 
 """What the run says of a registered kernel's operator: every case that the provider takes is right; some are not; there
 are cases, and it takes none; the suite has none."""
 
+NAMED_OPERATORS = 3
+"""Operators of a cause that are named."""
+
 EXAMPLES = 20
 """Failures, uses and exclusions that are listed at most with an example."""
 
@@ -298,14 +301,10 @@ def _count_values(target: TargetSummary, counted: _Counted) -> Values:
 def _list_failures(target: TargetSummary) -> Iterator[Group]:
     for reading in (terms.FAILURE, terms.FLAKY):
         for cause in target.causes_of(reading):
-            yield Group(
-                cause.full_title,
-                cause.cases,
-                dict(sorted(cause.statuses.items())),
-                cause.smallest,
-                cause.repro,
-                cause.link,
-            )
+            more = len(cause.operators) - NAMED_OPERATORS
+            named = ", ".join(cause.operators[:NAMED_OPERATORS]) + (f" and {more} more" if more > 0 else "")
+            statuses = dict(sorted(cause.statuses.items()))
+            yield Group(f"{named}: {cause.full_title}", cause.cases, statuses, cause.smallest, cause.repro, cause.link)
 
 
 def _compare_kernels(kernels: Iterable[Kernel], matrix: Iterable[Cell]) -> Iterator[OperatorClaim]:

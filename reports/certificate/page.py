@@ -48,6 +48,7 @@ def write_page(file: IO[bytes], certificate: Certificate) -> None:
         axes={axis: [use for use in certificate.uses if use.axis == axis] for axis in USES},
         glance=list(_list_at_a_glance(certificate)),
         facts=[(name, facts[name]) for name in FACTS if facts.get(name)],
+        plugin=facts.get("plugin", ""),
         most=EXAMPLES,
         readable=readable,
     )

@@ -124,6 +124,7 @@ def test_failures_and_exclusions_decide_the_level(made: folders.Checked, copied:
     failing = remake(replace(made, folder=copied))
     assert (failing.level, failing.why) == ("none", ("1 case fails without an exclusion.",))
     assert [(group.cases, group.statuses) for group in failing.failures] == [(1, {"mismatch": 1})]
+    assert failing.failures[0].text.startswith(f"{json.loads(lines[0])['operator']}: ")
     journal.write_text("".join([change_record(lines[0], exclude), *lines[1:]]), encoding="ascii")
     excluded = remake(replace(made, folder=copied))
     assert excluded.level == "thin with exclusions"

@@ -26,7 +26,7 @@ def make_certificate(level: str = "none") -> Certificate:
         Rule("network", "It needs no network", "holds", "none open"),
     )
     contract = Contract(
-        "ep", "MyExecutionProvider", {"onnxruntime": "1.32.0", "jail": "none"},
+        "ep", "MyExecutionProvider", {"onnxruntime": "1.32.0", "jail": "none", "plugin": "my-ep 1.0"},
         (Device("MyExecutionProvider", "Me", "cpu of Me", {"version": "1.0.0"}, {"threads": "1"}),),
         (Library("library", "libmy.so", 12_345, "ab" * 32),), rules, 24, "its kernel registry",
     )  # fmt: skip
@@ -69,6 +69,7 @@ def test_the_page_says_the_level_and_what_keeps_it_from_one() -> None:
     assert "3 registered operators: 1 proven, 1 wrong, 1 never taken, 0 without a case" in texts["none"]
     assert "2 ways: threads=2 differ" in texts["none"]
     assert "1 broken, 1 remark, 1 holds" in texts["none"]
+    assert "MyExecutionProvider · my-ep 1.0" in texts["none"]
     assert HOSTILE not in texts["none"]
 
 
