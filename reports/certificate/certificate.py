@@ -34,6 +34,9 @@ PROVEN, WRONG, UNTAKEN, UNPROVEN = "proven", "wrong", "never taken", "without a 
 """What the run says of a registered kernel's operator: every case that the provider takes is right; some are not; there
 are cases, and it takes none; the suite has none."""
 
+SAME_FACTS = ("onnxruntime", "execution_provider", "plugin", "plugin_library", "DirectML.dll")
+"""What the workers of the run and those of the contract report alike."""
+
 NAMED_OPERATORS = 3
 """Operators of a cause that are named."""
 
@@ -159,8 +162,7 @@ class Certificate:
 def make_certificate(folder: Path, contract: Contract, lists: Sequence[Mustpass], suite: str) -> Certificate:
     """The certificate of a run with one candidate. lists: those that a level may be about. Raises StoreError."""
     run = read_run(folder)
-    if len(run.candidates) != 1:
-        raise StoreError(f"{folder}: has {len(run.candidates)} targets; a certificate is about one")
+    _check_same_provider(folder, run, contract)
     tally, counted = Tally(find_causes_of_run(folder)), _Counted()
     for record in read_records(folder):
         tally.add(record)
@@ -195,6 +197,20 @@ def make_certificate(folder: Path, contract: Contract, lists: Sequence[Mustpass]
     why = tuple(_list_obstacles(certificate, problem, lists, run))
     level = NO_LEVEL if why else found + (WITH_EXCLUSIONS if certificate.exclusions else "")
     return replace(certificate, why=why, level=level)
+
+
+def _check_same_provider(folder: Path, run: Run, contract: Contract) -> None:
+    """Refuse a run of another provider than the contract's, or of several. Raises StoreError."""
+    if run.candidates != (contract.target,):
+        ran = ", ".join(run.candidates) or "nothing"
+        raise StoreError(f"{folder}: its run is of {ran}, and its contract of {contract.target}")
+    facts = run.targets.get(contract.target, {})
+    for name in SAME_FACTS:
+        if facts.get(name, "") != contract.facts.get(name, ""):
+            raise StoreError(
+                f"{folder}: its run is of {name} {facts.get(name, 'none')}, and its contract of "
+                f"{contract.facts.get(name, 'none')}; certify again"
+            )
 
 
 def _is_of(each: Mustpass, run: Run) -> bool:

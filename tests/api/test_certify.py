@@ -252,6 +252,24 @@ def test_a_journal_that_was_cut_and_signed_again_is_a_doubt(copied: Path) -> Non
     assert "certificate.json says something else than the records" in check(copied).doubts[0]
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"target": "webgpu"}, "its run is of cpu, and its contract of webgpu"),
+        (
+            {"facts": {"onnxruntime": "9.9"}},
+            f"its run is of onnxruntime {onnxruntime.__version__}, and its contract of 9.9",
+        ),
+    ],
+)
+def test_the_contract_of_another_provider_is_refused(copied: Path, changes: dict[str, Any], message: str) -> None:
+    contract = json.loads((copied / folders.CONTRACT).read_text(encoding="utf-8"))
+    (copied / folders.CONTRACT).write_text(json.dumps(contract | changes), encoding="utf-8")
+    sign(copied)
+    with pytest.raises(api.CertificateError, match=message):
+        check(copied)
+
+
 def test_other_libraries_than_those_of_the_contract_are_a_doubt(copied: Path) -> None:
     library = {"role": "library", "name": "x.so", "size": 1, "sha256": SUITE}
     change_manifest(copied, libraries=[library])
