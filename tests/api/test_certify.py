@@ -256,10 +256,7 @@ def test_a_journal_that_was_cut_and_signed_again_is_a_doubt(copied: Path) -> Non
     ("changes", "message"),
     [
         ({"target": "webgpu"}, "its run is of cpu, and its contract of webgpu"),
-        (
-            {"facts": {"onnxruntime": "9.9"}},
-            f"its run is of onnxruntime {onnxruntime.__version__}, and its contract of 9.9",
-        ),
+        ({"facts": {"onnxruntime": "9.9"}}, r"its run is of onnxruntime .*, and its contract of 9\.9"),
     ],
 )
 def test_the_contract_of_another_provider_is_refused(copied: Path, changes: dict[str, Any], message: str) -> None:
