@@ -39,7 +39,8 @@ class CertifyOptions:
     target: whose provider; empty with `check`. whole: every case of the suite; without it those of the list `thin`.
     out: None for `certificate-TARGET`. check: the folder of a certificate, of whomever, which is checked instead.
     operators: a part of the list, which gives no level. uses: of which cases sessions are used as applications do.
-    expect: further files of expectations, the author's exclusions.
+    expect: further files of expectations, the author's exclusions. run: the folder of a run of this target that is
+    over, which is certified in place of a new one; `whole`, `operators`, `uses`, `expect` and `jobs` are not used then.
     """
 
     target: Annotated[
@@ -54,6 +55,10 @@ class CertifyOptions:
         tuple[Path, ...],
         Option("Further expectations: exclusions, with a reason each.", metavar="FILE", panel=JUDGE),
     ] = ()
+    run: Annotated[
+        Path | None,
+        Option("Certify this finished run of the target.", flags=("--from",), metavar="RUN", file=False, panel=SELECT),
+    ] = None
     out: Annotated[
         Path | None,
         Option(
@@ -90,6 +95,12 @@ def certify(options: CertifyOptions, *, progress: Progress = SILENT) -> Checked:
     with progress.working() as doing:
         doing("how the provider behaves in a process")
         contract = _add_kernels(target, observe_contract(target))
+    ran = options.run or _run(options, progress)
+    return write_certificate(folder, ran, contract, load_mustpass(), digest_suite())
+
+
+def _run(options: CertifyOptions, progress: Progress) -> Path:
+    """Run the suite; the folder of the run."""
     result = run(
         RunOptions(
             targets=(options.target,),
@@ -103,7 +114,7 @@ def certify(options: CertifyOptions, *, progress: Progress = SILENT) -> Checked:
         ),
         progress=progress,
     )
-    return write_certificate(folder, result.folder, contract, load_mustpass(), digest_suite())
+    return result.folder
 
 
 def _add_kernels(target: Target, contract: Contract) -> Contract:

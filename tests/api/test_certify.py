@@ -81,6 +81,13 @@ def test_a_certificate_says_what_was_run_and_observed(made: folders.Checked) -> 
     assert {profile.operator for profile in certificate.accuracy} == {"MatMul", "Softmax"}
 
 
+def test_a_run_that_is_over_is_certified(made: folders.Checked, tmp_path: Path) -> None:
+    (run,) = (made.folder.parent / "runs").iterdir()
+    again = api.certify(api.CertifyOptions("cpu", run=run, out=tmp_path / "again"))
+    assert again.certificate.run_id == made.certificate.run_id
+    assert again.certificate.values == made.certificate.values
+
+
 def test_a_part_of_the_list_has_no_level(made: folders.Checked) -> None:
     certificate, thin, whole = made.certificate, *mustpass.load_mustpass()[-2:]
     assert (certificate.level, certificate.list) == ("none", certificates.PART)
