@@ -29,7 +29,7 @@ from epcheck.reports.certificate.certificate import Certificate as Certificate
 from epcheck.reports.certificate.folder import PAGE as PAGE
 from epcheck.reports.certificate.folder import CertificateError as CertificateError
 from epcheck.reports.certificate.folder import Checked as Checked
-from epcheck.reports.certificate.folder import check_certificate, refuse_other_folder, write_certificate
+from epcheck.reports.certificate.folder import check_certificate, check_run, refuse_other_folder, write_certificate
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class CertifyOptions:
     """
 
     target: Annotated[
-        str, Option("Target whose provider is certified.", argument=True, metavar="[TARGET]", default="none")
+        str, Option("Target whose provider is certified.", argument=True, metavar="TARGET", default="none")
     ] = ""
     whole: Annotated[
         bool, Option("Every case of the suite.", flags=("--whole/--thin",), default="thin", panel=SELECT)
@@ -92,6 +92,8 @@ def certify(options: CertifyOptions, *, progress: Progress = SILENT) -> Checked:
         target = resolve(options.target, load_config(options.config), step)
     folder = options.out or Path(f"certificate-{_plain(target.name)}")
     refuse_other_folder(folder)
+    if options.run:
+        check_run(options.run, target.name)
     with progress.working() as doing:
         doing("how the provider behaves in a process")
         contract = _add_kernels(target, observe_contract(target))

@@ -31,7 +31,7 @@ from epcheck.conformance.records.error import EpcheckError
 from epcheck.conformance.records.run import utc_now
 from epcheck.reports.certificate.certificate import NO_LEVEL, SCHEMA, Certificate, make_certificate
 from epcheck.reports.certificate.page import write_page
-from epcheck.reports.runs.run_folder import JOURNAL, RUN, StoreError, replacing
+from epcheck.reports.runs.run_folder import JOURNAL, RUN, StoreError, read_run, replacing
 from epcheck.reports.text import visible
 
 CONTRACT, CERTIFICATE, PAGE, MANIFEST = "contract.json", "certificate.json", "certificate.html", "manifest.json"
@@ -121,6 +121,13 @@ def write_certificate(folder: Path, run: Path, contract: Contract, lists: Sequen
         raise StoreError(f"{error.filename or folder}: cannot write ({error.strerror or error})") from error
     manifest, signature = _read_manifest(folder)
     return Checked(folder, certificate, manifest, signature)
+
+
+def check_run(run: Path, target: str) -> None:
+    """Refuse a folder that holds no run of the target alone. Raises StoreError."""
+    found = read_run(run)
+    if found.candidates != (target,):
+        raise StoreError(f"{run}: is a run of {', '.join(found.candidates) or 'nothing'}, not of {target} alone")
 
 
 def refuse_other_folder(folder: Path) -> None:

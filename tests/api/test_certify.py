@@ -20,6 +20,7 @@ from epcheck.api.option import OptionError
 from epcheck.conformance.profile import mustpass
 from epcheck.conformance.records import strict_json, typed_json
 from epcheck.conformance.records.contract import BROKEN, Contract, Kernel, Mustpass, Rule
+from epcheck.reports import StoreError
 from epcheck.reports.certificate import certificate as certificates
 from epcheck.reports.certificate import folder as folders
 from epcheck.reports.certificate.certificate import Certificate, make_certificate
@@ -86,6 +87,16 @@ def test_a_run_that_is_over_is_certified(made: folders.Checked, tmp_path: Path) 
     again = api.certify(api.CertifyOptions("cpu", run=run, out=tmp_path / "again"))
     assert again.certificate.run_id == made.certificate.run_id
     assert again.certificate.values == made.certificate.values
+
+
+def test_a_run_of_another_target_is_not_certified(made: folders.Checked, tmp_path: Path) -> None:
+    (run,) = (made.folder.parent / "runs").iterdir()
+    for folder, message in (
+        (run, "is a run of cpu, not of cpu-2 alone"),
+        (tmp_path / "none", "no such file|No such file"),
+    ):
+        with pytest.raises(StoreError, match=message):
+            folders.check_run(folder, "cpu-2")
 
 
 def test_a_part_of_the_list_has_no_level(made: folders.Checked) -> None:
