@@ -83,7 +83,7 @@ def conformance(session: nox.Session) -> None:
 
 @nox.session
 def case_ids(session: nox.Session) -> None:
-    """Writes tests/generators/case_ids.txt anew, after ids changed deliberately."""
+    """Writes tests/generators/case_ids.txt and mustpass.toml anew, after ids changed deliberately."""
     session.run("python", "tests/generators/case_ids.py")
 
 
