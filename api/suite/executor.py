@@ -25,7 +25,7 @@ from epcheck.conformance.releases.package_index import releases_of
 from epcheck.conformance.scheduling.plan import Facts, Plan
 from epcheck.conformance.scheduling.run import run_plan
 from epcheck.conformance.scheduling.trace import Trace
-from epcheck.conformance.scheduling.used_cases import choose_sample
+from epcheck.conformance.scheduling.used_cases import choose_of_all, choose_sample
 from epcheck.conformance.targets import claim_file, expectation_file
 from epcheck.conformance.targets.choice import Choice, best_choice, default_baseline
 from epcheck.conformance.targets.config import load_config
@@ -122,11 +122,17 @@ class _Here:
     def notes(self) -> tuple[str, ...]:
         return (*self._notes, self._cache.trouble) if self._cache.trouble else self._notes
 
+    def _choose_used(self, cases: Sequence[Case]) -> Mapping[str, frozenset[str]] | None:
+        """Axis of use, or variant -> the ids of the cases whose sessions are used so."""
+        if self._options.uses is UsedCases.SAMPLE:
+            return choose_sample(cases)
+        return choose_of_all(cases) if self._variants else None
+
     def run(self, cases: Sequence[Case], done: Collection[tuple[str, str]], take: Take, greeted: Greeted) -> None:
         jobs, pack, varied = self._options.jobs, self._options.pack, self._variants
         plan = Plan(
             cases, self._targets, self._baseline, self._reference, done, jobs, pack, self._below, varied, self._first,
-            choose_sample(cases) if self._options.uses is UsedCases.SAMPLE else None,
+            self._choose_used(cases),
         )  # fmt: skip
 
         def sink(item: Record) -> None:

@@ -18,7 +18,7 @@ from epcheck.conformance.records.repro_command import repro_command as repro_com
 from epcheck.conformance.scheduling import stream
 from epcheck.conformance.scheduling.pools import session_request
 from epcheck.conformance.targets.target import Target
-from epcheck.conformance.targets.variants import SHAPES, Axis, variant_of
+from epcheck.conformance.targets.variants import DYNAMIC, MOVED, variant_of
 from epcheck.conformance.test_data import repro as folders
 from epcheck.conformance.test_data import run_settings
 from epcheck.conformance.test_data.repro import Judged, ReproError
@@ -107,9 +107,11 @@ def _target(options: ReproOptions) -> Target | None:
 def _vary_model(built: BuiltCase, target: Target) -> VariedModel | None:
     if target.packed:
         return _pack_with_copy(built)
-    if target.variant == SHAPES:
+    if target.variant in DYNAMIC:
         return VariedModel(used_models.open_sizes(built.model))
-    if target.variant.startswith(f"{Axis.WEIGHTS}="):
+    if others := used_models.list_others(target.variant, built.model):
+        return VariedModel(built.model, others=tuple(others))
+    if target.variant in MOVED:
         model, weights = used_models.move_weights(built.model, WEIGHTS_FILE)
         if not weights:
             raise ReproError(f"case '{built.case.id}' has no initializer whose data can be elsewhere")

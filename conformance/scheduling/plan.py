@@ -9,7 +9,7 @@ from typing import Self
 
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.targets.target import Target
-from epcheck.conformance.targets.variants import Axis, Variants
+from epcheck.conformance.targets.variants import Variants
 from epcheck.generators.case import Case
 
 Sink = Callable[[Record], None]
@@ -32,8 +32,8 @@ class Plan:
     interrupted run has recorded already. jobs: workers of each target at most; None for each target's own number.
     pack: whether cases may share sessions; the verdicts are the same without. below: candidate name -> the target that
     calls DirectML directly, which is asked about every failure of that candidate. variants: candidate name -> the other
-    ways in which each case runs on it. used: axis of use -> the ids of the cases whose sessions are used so; None for
-    all cases. first: how many of the cases come first and are waited for:
+    ways in which each case runs on it. used: axis of use or variant -> the ids of the cases whose sessions are used so;
+    all cases where it lacks one, and without it. first: how many of the cases come first and are waited for:
     once all of these are prepared, none of them waits in a pack for cases that come after them; and until AWAITED of
     them are recorded, no processes are started for one case each while there is anything else to do.
     """
@@ -48,7 +48,7 @@ class Plan:
     below: Mapping[str, Target] = field(default_factory=dict)
     variants: Mapping[str, Variants] = field(default_factory=dict)
     first: int = 0
-    used: Mapping[Axis, Collection[str]] | None = None
+    used: Mapping[str, Collection[str]] | None = None
 
     def find_variants(self, candidate: Target, case_id: str) -> Variants | None:
         """The other ways in which a case runs on a candidate; None for none."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 
-from epcheck.conformance.targets.variants import USES, Axis
+from epcheck.conformance.targets.variants import EXIT, USES, Axis
 from epcheck.generators.case import Case
 
 OPERATORS = (
@@ -33,7 +33,12 @@ BINDINGS = ("runtime", "initializer")
 """How the parameters of a sampled case enter: one case of each operator for each."""
 
 
-def choose_sample(cases: Iterable[Case]) -> Mapping[Axis, frozenset[str]]:
+def choose_of_all(cases: Iterable[Case]) -> Mapping[str, frozenset[str]]:
+    """Where sessions of all cases are used: the use that starts a process for each -> the ids of its sample."""
+    return {EXIT: choose_sample(cases)[Axis.LIFECYCLE]}
+
+
+def choose_sample(cases: Iterable[Case]) -> Mapping[str, frozenset[str]]:
     """Axis of use -> the ids of its sample: of each of OPERATORS, in its newest version that is there, a declared case
     for each of BINDINGS, in float32 where there is one, and a graph for each of OF_GRAPHS; of OF_FEW one of each
     of FEW. Of several cases the one whose id has the SHA-256 that comes first."""

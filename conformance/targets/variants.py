@@ -11,16 +11,19 @@ context     the model compiled to an EPContext model, which is loaded again, as 
 precision   the options that the target declares under `precisions` in epcheck.toml
 packing     `alone` in its session, and `packed` with a copy of itself
 weights     initializers in a `file` beside the model, and in such a file in `memory`
-            (add_external_initializers_from_files_in_memory of ONNX Runtime)
+            (add_external_initializers_from_files_in_memory of ONNX Runtime), both gone before the session runs; beside
+            sessions with `other` weights
 options     session options that applications set: `arena` (memory arena and pattern), `parallel` (ORT_PARALLEL),
             `threads` (4 within an operator), `prepacking` (session.disable_prepacking), `deterministic`
 
 Axes of use run sessions as applications do (`workers/program/backends/uses.py`):
 
-threads     `2` and `4` sessions at once in their threads, one session that is `shared`, and one beside the `creation`
-            of others
-reruns      the same session with other `feeds` and `shapes`, then with the first again
-lifecycle   sessions created and released: `repeated`, after a `failed` run, in another `order`
+threads     `2` and `4` sessions at once in their threads, one session that is `shared`, one whose `first` runs are at
+            once, and one beside the `creation` of others
+reruns      the same session with other `feeds` and `shapes`, then with the first again; many `sizes`; sessions of other
+            `types`; outputs that are `bound`, or `in_place` of an input
+lifecycle   sessions created and released: `repeated`, after `failed` ones and failed runs, in another `order`, with the
+            library `registered` again, at the `exit` of the process
 """
 
 from __future__ import annotations
@@ -72,8 +75,14 @@ class UsedCases(StrEnum):
     ALL = "all"
 
 
-SHAPES = f"{Axis.RERUNS}=shapes"
-"""The use that needs a model with dynamic sizes."""
+DYNAMIC = tuple(f"{Axis.RERUNS}={how}" for how in ("shapes", "sizes"))
+"""The uses that need a model with dynamic sizes."""
+
+MOVED = tuple(f"{Axis.WEIGHTS}={where}" for where in ("file", "memory"))
+"""The variants whose weights are in a file."""
+
+EXIT = f"{Axis.LIFECYCLE}=exit"
+"""The use that starts a process: it runs of the sample alone."""
 
 FORBIDDEN: Mapping[tuple[str, str], str] = {
     (DML, f"{Axis.THREADS}=shared"): (
@@ -87,10 +96,13 @@ SESSIONS: Mapping[Axis, Mapping[str, Mapping[str, Any]]] = {
     Axis.LEVEL: {level: {"level": level} for level in ("basic", "extended", "all")},
     Axis.IO_BINDING: {"device": {"way": "bound"}},
     Axis.CONTEXT: {how: {"way": "context", "context": how} for how in ("file", "bytes", STALE, DAMAGED)},
-    Axis.WEIGHTS: {where: {"way": "weights", "weights": where} for where in ("file", "memory")},
+    Axis.WEIGHTS: {
+        **{where: {"way": "weights", "weights": where} for where in ("file", "memory")},
+        "other": {"way": "use", "use": f"{Axis.WEIGHTS}=other"},
+    },
     Axis.OPTIONS: {
         "arena": {"arena": True},
-        "parallel": {"parallel": True},
+        "parallel": {"parallel": True, "threads": 2},
         "threads": {"threads": 4},
         "prepacking": {},
         "deterministic": {"deterministic": True},
@@ -98,9 +110,10 @@ SESSIONS: Mapping[Axis, Mapping[str, Mapping[str, Any]]] = {
     **{
         axis: {how: {"way": "use", "use": f"{axis}={how}"} for how in ways}
         for axis, ways in {
-            Axis.THREADS: ("2", "4", "shared", "creation"),
-            Axis.RERUNS: ("feeds", "shapes"),
-            Axis.LIFECYCLE: ("repeated", "failed", "order"),
+            Axis.THREADS: ("2", "4", "shared", "first", "creation"),
+            # Types come first: before the process has seen the model's own type with these shapes.
+            Axis.RERUNS: ("types", "feeds", "shapes", "sizes", "bound", "in_place"),
+            Axis.LIFECYCLE: ("repeated", "failed", "order", "registered", "exit"),
         }.items()
     },
 }
@@ -125,9 +138,13 @@ class Variants:
     skipped: Mapping[str, str]
 
     def leave_out(self, axes: Collection[str]) -> Variants:
-        """Those of the other axes."""
+        """Those of the other axes. axes: names of axes, or of variants."""
         return Variants(
-            tuple(target for target in self.targets if target.variant.partition("=")[0] not in axes),
+            tuple(
+                target
+                for target in self.targets
+                if target.variant.partition("=")[0] not in axes and target.variant not in axes
+            ),
             {axis: why for axis, why in self.skipped.items() if axis not in axes},
         )
 

@@ -11,10 +11,12 @@ for 2: `git bisect run python run.py PROVIDER --git-bisect` then skips that buil
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -92,6 +94,9 @@ def run(case: dict[str, Any], provider: str) -> int:
             model = source(ort, case, provider, how, Path(folder))
             used = use_sessions(ort, case, provider, how, model, data) if how["use"] else None
             session = make_session(ort, case, provider, how, model)
+            if how["weights"] == "file" and sys.platform != "win32":
+                for file in Path(folder).iterdir():  # the session has its weights
+                    file.unlink()
             got, again = (outputs_of(ort, session, how, data) for _ in range(2))
             assigned = assignment(session)
             del session  # Windows deletes no file that is open
@@ -128,7 +133,7 @@ def settings(case: dict[str, Any], provider: str) -> dict[str, Any]:
     """How the session is made; on another provider than that of the case without what is only for that one."""
     how: dict[str, Any] = {"variant": "", "options": {}, "config": {}, "plugin": None}
     how.update({"device": "", "context": "", "model": "model.onnx", "prefixes": []})
-    how.update({"weights": "", "use": "", "settings": {}}, **case.get("session", {}))
+    how.update({"weights": "", "use": "", "others": [], "settings": {}}, **case.get("session", {}))
     if provider != case["provider"]:
         how.update(options={}, config={}, plugin=None, device=how["device"] and "cpu")
     return how
@@ -210,6 +215,9 @@ def source(ort: Any, case: dict[str, Any], provider: str, how: dict[str, Any], f
     """What the session is made of: the model, one with a copy of it, or the EPContext model that the provider makes."""
     if not how["context"]:
         model = HERE / how["model"]
+        if how["weights"] == "file":
+            shutil.copy(HERE / "weights.bin", folder)
+            return str(shutil.copy(model, folder))
         return model.read_bytes() if how["weights"] == "memory" else str(model)
     contexts = importlib.import_module("contexts")
     if not hasattr(ort, "ModelCompiler"):
@@ -245,25 +253,48 @@ def use_sessions(
     """Make and run sessions as `use` says, each of them with the feeds of the case and with others."""
     uses = importlib.import_module("uses")
 
-    def create() -> Any:
-        session = make_session(ort, case, provider, how, model, placed=False)
+    def bind() -> Any:
+        return make_session(ort, case, provider, how, model, placed=False)
+
+    def make_of(content: str | bytes) -> Any:
+        session = make_session(ort, case, provider, how, content, placed=False)
         names = [output.name for output in session.get_outputs()]
         return lambda feeds: dict(zip(names, session.run(names, feeds)))
 
+    others = [str(HERE / name) for name in how["others"]]
+
+    def reference() -> Any:
+        return ort.InferenceSession(others[0] if others else model, providers=["CPUExecutionProvider"])
+
+    kept: list[Any] = []
+
     def accepts(feeds: dict[str, Any]) -> bool:
         try:
-            ort.InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, feeds)
+            kept[:] = kept or [reference()]
+            kept[0].run(None, feeds)
         except Exception:
             return False
         return True
 
+    sessions = uses.Sessions(
+        lambda: make_of(model),
+        accepts=accepts,
+        others=tuple(functools.partial(make_of, other) for other in others),
+        bind=bind,
+        reference=reference,
+        register_again=functools.partial(register_again, ort, provider) if how["plugin"] else None,
+    )
     feeds = {name[len("input.") :]: value for name, value in data.items() if name.startswith("input.")}
     try:
-        sessions = uses.Sessions(create, accepts=accepts)
         outputs: dict[str, Any] = uses.USES[how["use"]](sessions, feeds)
     except uses.NotUsableError as error:
         raise CannotRunError(error) from None
     return outputs
+
+
+def register_again(ort: Any, provider: str) -> None:
+    """The next session registers the library."""
+    ort.unregister_execution_provider_library(provider)
 
 
 def outputs_of(ort: Any, session: Any, how: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ model      the file that the session is made of
 prefixes   what stands before each name in that model, once for each copy of the case; empty for one
 weights    `file` or `memory`: where the model's initializers are; else empty
 use        how sessions are used (`uses.USES`); empty for one session, which runs twice
+others     the files of the other models of which the use makes sessions
 settings   of the session: `arena`, `parallel`, `deterministic`, `threads`
 """
 
@@ -37,11 +38,12 @@ SETTINGS = ("arena", "parallel", "deterministic", "threads")
 @dataclass(frozen=True)
 class VariedModel:
     """The model of a variant. prefixes: what stands before the names of each copy of the case, where two share the
-    session. weights: the file that its initializers are in; empty for none."""
+    session. weights: the file that its initializers are in; empty for none. others: the other models of a use."""
 
     model: bytes
     prefixes: tuple[str, ...] = ()
     weights: bytes = b""
+    others: tuple[bytes, ...] = ()
 
 
 def apply_target(judged: Judged, target: Target, varied: VariedModel | None) -> Judged:
@@ -56,6 +58,9 @@ def apply_target(judged: Judged, target: Target, varied: VariedModel | None) -> 
         files[VARIED] = varied.model
     if varied and varied.weights:
         files[protocol.WEIGHTS_FILE] = varied.weights
+    names = [protocol.OTHER_FILE.format(number) for number in range(len(varied.others) if varied else 0)]
+    if varied:
+        files.update(zip(names, varied.others, strict=True))
     return replace(
         judged,
         provider=target.provider or judged.provider,
@@ -72,6 +77,7 @@ def apply_target(judged: Judged, target: Target, varied: VariedModel | None) -> 
             "prefixes": varied.prefixes if varied else (),
             "weights": str(session.get("weights", "")),
             "use": use,
+            "others": names,
             "settings": {name: session[name] for name in SETTINGS if name in session},
         },
         files=files,

@@ -9,10 +9,10 @@ from epcheck.conformance.preparation import directml_program, model_parts, pack,
 from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records.outcome import DONE, FAILED, PLACED, Outcome
 from epcheck.conformance.targets.target import DISABLE_FALLBACK, Target
-from epcheck.conformance.targets.variants import SHAPES, Axis
+from epcheck.conformance.targets.variants import DYNAMIC, MOVED
 from epcheck.conformance.workers import session_result
 from epcheck.conformance.workers.process import FrameReceived
-from epcheck.conformance.workers.program.protocol import WEIGHTS, WEIGHTS_FILE
+from epcheck.conformance.workers.program.protocol import OTHER, WEIGHTS, WEIGHTS_FILE
 from epcheck.conformance.workers.request import run_request
 from epcheck.conformance.workers.session_result import SessionResult
 from epcheck.generators import schema
@@ -40,9 +40,11 @@ def encode(name: str, cases: Sequence[PreparedCase], target: Target, place: bool
         feeds = [
             (prefix + name, dtype, shape, data) for prefix, case in named for name, dtype, shape, data in case.feeds
         ]
-        if target.variant == SHAPES:
+        for number, other in enumerate(used_models.list_others(target.variant, model)):
+            feeds.append((f"{OTHER}{number}", "uint8", (len(other),), other))
+        if target.variant in DYNAMIC:
             model = used_models.open_sizes(model)
-        elif target.variant.startswith(f"{Axis.WEIGHTS}="):
+        elif target.variant in MOVED:
             model, content = used_models.move_weights(model, WEIGHTS_FILE)
             feeds += [(WEIGHTS, "uint8", (len(content),), content)] if content else []
     outputs = [prefix + name for prefix, case in named for name in case.outputs]

@@ -45,7 +45,8 @@ gets no data of other files: their folder is in `config`, as a session has it. `
 outputs in the memory of the provider's device; "context" compiles the model to an EPContext model and loads that, as
 `context` says: from its "file" or its "bytes", or after it was made "stale" or "damaged"; "weights" takes the
 initializers' data, the tensor WEIGHTS, from a file beside the model or, as `weights` says, from one in "memory"; "use"
-runs sessions as the `use` of `backends/uses.py` does. `threads`, `arena`, `parallel` and `deterministic` are options.
+runs sessions as the `use` of `backends/uses.py` does, of the model and of those in the tensors OTHER and a number.
+`threads`, `arena`, `parallel` and `deterministic` are options.
 
 `registry` asks for what the build of the runtime has: its `schemas` [[domain, operator]]; where `kernels` is true the
 provider's `kernels` [[domain, operator, first version, last version, {type constraint: [type]}]], a call that ends the
@@ -83,6 +84,9 @@ from typing import IO, Any
 
 WEIGHTS, WEIGHTS_FILE = "\0weights", "weights.bin"
 """The tensor of a request that has the data of the initializers, and the file where the model says that it is."""
+
+OTHER, OTHER_FILE = "\0other ", "other{}.onnx"
+"""What the tensors of a request begin with that are the other models of a use, and the files of a reproduction."""
 
 LEVELS = {
     "disabled": "ORT_DISABLE_ALL",

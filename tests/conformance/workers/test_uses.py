@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +18,9 @@ import pytest
 from epcheck.conformance.targets.variants import SESSIONS, USES
 from epcheck.conformance.workers.program.backends import uses
 from epcheck.conformance.workers.program.backends.uses import Session, Values
+
+OF_THREADS = ("threads=2", "threads=4", "threads=shared", "threads=creation")
+"""The uses whose other model is the same with dynamic sizes."""
 
 FEEDS: Values = {"x": np.arange(24, dtype=np.float32).reshape(4, 6)}
 RIGHT = FEEDS["x"] * 2
@@ -171,10 +177,10 @@ def start_thread() -> threading.Event:
 
 
 FAULTS = [
-    ("threads=2", SharedScratch, ""),
-    ("threads=4", SharedScratch, ""),
-    ("threads=shared", NotForThreads, "other feeds, those of a session that two threads share"),
-    ("threads=creation", ClearedByCreation, ""),
+    ("threads=2", SharedScratch, "2 threads at once: "),
+    ("threads=4", SharedScratch, "4 threads at once: "),
+    ("threads=shared", NotForThreads, "5 threads at once: "),
+    ("threads=creation", ClearedByCreation, "large feeds give other values while"),
     ("reruns=feeds", lambda: keep_first_values, "other feeds, those that a session runs after the first"),
     ("reruns=feeds", lambda: forget_after_other_feeds, ""),
     ("reruns=shapes", lambda: keep_first_size, "other feeds, those that a session runs after the first"),
@@ -183,10 +189,57 @@ FAULTS = [
 ]
 
 
+class Bindable:
+    """Makes what an InferenceSession is to a use: its outputs are written to addresses. beyond: bytes behind them."""
+
+    def __init__(self, beyond: int = 0, is_zeroed: bool = False) -> None:
+        self.beyond = beyond
+        self.is_zeroed = is_zeroed
+
+    def get_outputs(self) -> list[SimpleNamespace]:
+        return [SimpleNamespace(name="y")]
+
+    def run(self, _names: Any, feeds: Values) -> list[Any]:
+        return [double(feeds)["y"]]
+
+    def io_binding(self) -> Bindable:
+        return Bindable(self.beyond, self.is_zeroed)
+
+    def bind_cpu_input(self, _name: str, value: Any) -> None:
+        self.x = value
+
+    def bind_input(self, _name: str, _device: str, _number: int, dtype: Any, shape: Any, address: int) -> None:
+        size = int(np.prod(shape))
+        self.x = np.ctypeslib.as_array((ctypes.c_float * size).from_address(address)).reshape(shape)
+        assert self.x.dtype == dtype
+
+    def bind_output(self, _name: str, _device: str, _number: int, _dtype: Any, _shape: Any, address: int) -> None:
+        self.address = address
+
+    def run_with_iobinding(self, binding: Bindable) -> None:
+        if self.is_zeroed:
+            ctypes.memset(binding.address, 0, binding.x.nbytes)
+        content = double({"x": binding.x})["y"].tobytes() + bytes(self.beyond)
+        ctypes.memmove(binding.address, content, len(content))
+
+    def synchronize_outputs(self) -> None: ...
+
+
 def differs(use: str, make: Callable[[], Session], accepts: Callable[[Values], bool] = lambda _feeds: True) -> str:
     """What a use finds: the words of its error, or `outputs`; empty for nothing."""
+    return found_by(use, uses.Sessions(make, accepts=accepts, others=(make if use in OF_THREADS else make_other,)))
+
+
+def make_other() -> Session:
+    """A session of a model with other weights, or of another type."""
+    return lambda feeds: {"y": feeds["x"] * 3}
+
+
+def found_by(use: str, sessions: uses.Sessions) -> str:
+    """The same."""
+    feeds = {name: value.copy() for name, value in FEEDS.items()}
     try:
-        outputs = uses.USES[use](uses.Sessions(make, accepts=accepts), FEEDS)
+        outputs = uses.USES[use](sessions, feeds)
     except uses.UseError as error:
         return str(error)
     return "" if np.array_equal(outputs["y"], RIGHT) else "outputs"
@@ -194,16 +247,129 @@ def differs(use: str, make: Callable[[], Session], accepts: Callable[[Values], b
 
 @pytest.mark.parametrize("use", uses.USES)
 def test_no_use_finds_anything_in_a_right_session(use: str) -> None:
-    assert differs(use, make_right) == ""
+    sessions = uses.Sessions(
+        make_right,
+        others=(make_other,),
+        bind=Bindable,
+        reference=Bindable,
+        register_again=lambda: None,
+        end=lambda _: 0,
+    )
+    if use in ("threads=2", "threads=4", "threads=shared", "threads=creation"):
+        sessions = replace(sessions, others=(make_right,))
+    assert found_by(use, sessions) == ""
 
 
 @pytest.mark.parametrize(("use", "make", "words"), FAULTS)
 def test_a_planted_fault_is_told_by_its_use(use: str, make: Callable[[], Callable[[], Session]], words: str) -> None:
     found = [differs(use, make()) for _ in range(3)]  # threads take another course each time
-    if words:
-        assert any(each.startswith(f"{uses.FOUND}{words}") for each in found)
-    else:
-        assert "outputs" in found
+    assert any(each.startswith(f"{uses.FOUND}{words}" if words else "outputs") for each in found)
+
+
+def change_feeds() -> Session:
+    def run(feeds: Values) -> Values:
+        outputs = double(feeds)
+        feeds["x"][0] = 0
+        return outputs
+
+    return run
+
+
+def keep_addresses() -> Session:
+    """From the fourth run on the feeds are read where they were in the third."""
+    seen: list[Values] = []
+
+    def run(feeds: Values) -> Values:
+        seen.append(feeds)
+        return double(seen[min(len(seen) - 1, 2)])
+
+    return run
+
+
+def keep_padding() -> Session:
+    """What was larger before is still there behind a smaller one."""
+    longest = [np.zeros((0, 6), np.float32)]
+
+    def run(feeds: Values) -> Values:
+        outputs = double(feeds)
+        if len(feeds["x"]) < len(longest[0]) and len(feeds["x"]) % 16 == 3:
+            outputs["y"] = outputs["y"] + 1
+        longest.append(feeds["x"])
+        longest.sort(key=len, reverse=True)
+        return outputs
+
+    return run
+
+
+class ByName:
+    """Sessions compute with the factor that came first."""
+
+    def __init__(self) -> None:
+        self.factor = 0
+
+    def make(self, factor: int) -> Session:
+        self.factor = self.factor or factor
+        return lambda feeds: {"y": feeds["x"] * np.float32(self.factor)}
+
+
+def test_what_a_run_does_to_its_feeds_is_told() -> None:
+    assert differs("reruns=feeds", change_feeds) == f"{uses.FOUND}a run changes its feeds"
+    assert "give other values" in differs("reruns=feeds", keep_addresses)
+
+
+def test_a_size_that_is_right_only_before_larger_ones_is_told() -> None:
+    assert "after larger sizes" in differs("reruns=sizes", keep_padding)
+
+
+def test_sessions_that_have_the_weights_of_another_are_told() -> None:
+    by_name = ByName()
+    sessions = uses.Sessions(lambda: by_name.make(2), others=(lambda: by_name.make(3),))
+    assert found_by("weights=other", sessions) == "outputs"
+
+
+def test_bytes_behind_a_bound_output_are_watched() -> None:
+    sessions = uses.Sessions(make_right, bind=lambda: Bindable(beyond=4))
+    assert found_by("reruns=bound", sessions) == f"{uses.FOUND}a run writes beyond an output that is bound"
+
+
+def test_an_output_in_the_memory_of_its_input_is_compared() -> None:
+    wrong = uses.Sessions(make_right, others=(make_right,), bind=lambda: Bindable(is_zeroed=True), reference=Bindable)
+    assert found_by("reruns=in_place", wrong) == "outputs"
+    where_cpu_is_wrong = replace(wrong, reference=wrong.bind)
+    with pytest.raises(uses.NotUsableError, match="no output may have the memory of an input"):
+        found_by("reruns=in_place", where_cpu_is_wrong)
+
+
+def test_a_library_that_does_not_come_back_and_a_process_that_dies_are_told() -> None:
+    is_ready = [True]
+
+    def make() -> Session:
+        if not is_ready[0]:
+            raise ValueError("no kernel")
+        return make_right()
+
+    with pytest.raises(ValueError, match="no kernel"):
+        found_by("lifecycle=registered", uses.Sessions(make, register_again=lambda: is_ready.__setitem__(0, False)))
+    with pytest.raises(uses.NotUsableError, match="no library that is registered"):
+        differs("lifecycle=registered", make_right)
+    found = found_by("lifecycle=exit", uses.Sessions(make_right, end=lambda _feeds: -6))
+    assert found == f"{uses.FOUND}a process that ends while a session is there has the exit code -6"
+
+
+def test_sessions_that_cannot_be_created_leave_room_for_others() -> None:
+    failures = [0]
+
+    def fail() -> Session:
+        failures[0] += 1
+        raise ValueError("a node is not taken")
+
+    def make() -> Session:
+        if failures[0] > 24:
+            raise ValueError("all slots are in use")
+        return make_right()
+
+    with pytest.raises(ValueError, match="all slots are in use"):
+        found_by("lifecycle=failed", uses.Sessions(make, others=(fail,)))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="handles are counted there, threads are not")

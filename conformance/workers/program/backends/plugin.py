@@ -52,6 +52,7 @@ class RegisteredPlugin:
 
         Raises PluginError.
         """
+        self.wanted = wanted
         self.package = str(wanted["package"])
         self.library, names = str(wanted["library"]), [str(wanted["provider"])]
         if self.package:
@@ -61,14 +62,20 @@ class RegisteredPlugin:
             raise PluginError(f"onnxruntime {onnxruntime.__version__} knows no plugin libraries; install 1.23 or later")
         known = {id_of(device) for device in onnxruntime.get_ep_devices()}
         provider = next(filter(None, names), "")
+        self.registration = provider or REGISTRATION
         try:
-            self.registration = provider or REGISTRATION
             onnxruntime.register_execution_provider_library(self.registration, self.library)
         except Exception as error:
             raise PluginError(f"onnxruntime cannot load {self.library}: {reason(str(error))}") from None
         offered = [device for device in onnxruntime.get_ep_devices() if id_of(device) not in known]
         self.provider = provider or _only_provider(self.library, offered)
         self.device = choose_device(self.provider, offered, dict(wanted["device"]))
+
+    def register_again(self) -> None:
+        """Take the library away, while no session uses it, and register it again. Raises PluginError."""
+        del self.device
+        onnxruntime.unregister_execution_provider_library(self.registration)
+        self.__init__(self.wanted)  # type: ignore[misc]
 
     def facts(self) -> dict[str, str]:
         """Versions of the plugin's package and library, and its device."""

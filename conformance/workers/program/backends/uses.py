@@ -12,6 +12,7 @@ import gc
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,18 +33,27 @@ class Sessions:
 
     settle: is called after a run that failed: DirectML's provider keeps commands of such a run, and what becomes of
     them is the matter of one use alone. accepts: whether feeds of other sizes are valid: some kernels do not look.
+    others: make sessions of the other models that the use needs. bind, reference: make an InferenceSession of the
+    model, which outputs can be bound to: the provider's, and one of the CPU provider of the first of `others`, or of
+    the model. register_again: takes the library of the provider away and registers it again. end: makes a session in a
+    process of its own, runs the feeds, and ends the process while the session is there; its exit code.
     """
 
     make: Callable[[], Session]
     settle: Callable[[], None] = lambda: None
     accepts: Callable[[Values], bool] = lambda _feeds: True
+    others: tuple[Callable[[], Session], ...] = ()
+    bind: Callable[[], Any] | None = None
+    reference: Callable[[], Any] | None = None
+    register_again: Callable[[], None] | None = None
+    end: Callable[[Values], int] | None = None
 
     def __call__(self) -> Session:
         return self.make()
 
 
-RUNS = 8
-"""Runs of each session that others run beside."""
+RUNS, MOST_RUNS = 8, 400
+"""Runs of each session that others run beside, at least, and those of one that waits for the others."""
 
 SESSIONS = 40
 """Sessions that are created, run and released before one counts what they have left behind. The first quarter is not
@@ -51,6 +61,37 @@ counted: a runtime keeps some of what it makes once."""
 
 KEPT_BYTES = 64 << 10
 """Of resident memory that each released session may leave: an allocator does not give all back."""
+
+FIRST_RUNS = 30
+"""Sessions whose first run several threads do at once."""
+
+FAILED_SESSIONS = 32
+"""Sessions whose creation fails before one is created that must not."""
+
+OTHER_SESSIONS = 10
+"""Sessions with other weights, each between two of the model's own."""
+
+LARGE = 1 << 15
+"""Elements of the first input of large feeds: a run then takes long enough to meet another."""
+
+MOST_ROWS, MOST_TIMES = 24, 12
+"""The sizes of an axis from 1 on, and how many times its size the last two axes have at most."""
+
+SIZES_S, GROWING_S, LARGE_S = 0.5, 0.005, 0.1
+"""Seconds for all sizes, at most; of the CPU provider for feeds that are to grow further; and of the provider for one
+run of large feeds."""
+
+WEIGHED = 24
+"""Sizes after which one looks whether memory stays of each."""
+
+OTHER_VALUES = 1e-2
+"""Of the greatest value of an output: a difference that no rounding makes."""
+
+GUARD, PATTERN = 64, 0xDB
+"""Bytes before and behind an output that is bound, at least, and what is in them."""
+
+SWITCH_S = 1e-5
+"""How long Python lets a thread run while others wait, so that runs that take microseconds meet."""
 
 WAIT_S = 60.0
 """How long the threads of a use wait for each other."""
@@ -72,76 +113,136 @@ class UseError(Exception):
 
 
 def run_threads(create: Sessions, feeds: Values, count: int) -> Values:
-    """Sessions of their own in so many threads, which all begin at once: each creates a session and runs it, twice."""
+    """Sessions of their own in so many threads, which all begin at once: each creates a session and runs it, twice;
+    those with odd numbers have other values. Then the same with large feeds, where the model takes them."""
+    outputs = _run_at_once(create.make, feeds, count, sessions=2)
+    if large := enlarge(create, feeds):
+        make, values = large
+        _run_at_once(make, values, count, sessions=1, is_large=True)
+    return outputs
+
+
+def run_shared(create: Sessions, feeds: Values, count: int = 5) -> Values:
+    """One session for all threads; those with odd numbers have other feeds, where there are any. Then one session and
+    large feeds, where the model takes them."""
+    outputs = _run_at_once(_share(create.make()), feeds, count, sessions=1)
+    if large := enlarge(create, feeds):
+        make, values = large
+        _run_at_once(_share(make()), values, count, sessions=1, is_large=True)
+    return outputs
+
+
+def run_first(create: Sessions, feeds: Values, count: int = 3) -> Values:
+    """The first run of a session, in several threads at once; FIRST_RUNS sessions, one after the other."""
     expected = create()(feeds)
-
-    def work() -> Values:
-        for _ in range(2):
-            session = create()
-            for _ in range(RUNS):
-                outputs = session(feeds)
-                if is_other(outputs, expected):
-                    return outputs
-        return outputs
-
-    return _first_other(_at_once([work] * count), expected)
+    found: list[Values] = []
+    for _ in range(FIRST_RUNS):
+        session = create()
+        found += _at_once([lambda session=session: session(feeds)] * count)  # type: ignore[misc]
+    return _first_other(found, expected)
 
 
-def run_shared(create: Sessions, feeds: Values, count: int = 2) -> Values:
-    """One session for all threads; those with odd numbers have other feeds, where there are any."""
-    expected = create()(feeds)
+def _share(session: Session) -> Callable[[], Session]:
+    return lambda: session
+
+
+def _run_at_once(
+    make: Callable[[], Session], feeds: Values, count: int, sessions: int, is_large: bool = False
+) -> Values:
+    """So many threads that begin at once; each makes `sessions` sessions and runs each until all have run RUNS times.
+    Of those that have the feeds the first outputs that differ. Raises UseError for others that differ."""
+    expected = make()(feeds)
     others = change_values(feeds)
-    wanted = _try_run(create, others) if others else None
-    session = create()
+    wanted = make()(others) if others else expected
+    runs = [0] * count
+    least_s = LARGE_S / 2 if is_large else 0.0
 
-    def work(own: Values, right: Values) -> Callable[[], Values]:
+    def work(number: int, own: Values, right: Values) -> Callable[[], Values]:
         def run() -> Values:
-            for _ in range(2 * RUNS):
-                outputs = session(own)
-                if is_other(outputs, right):
-                    return outputs
-            return outputs
+            for done in range(1, sessions + 1):
+                session, began = make(), time.monotonic()
+                own_runs = 0
+                while min(runs) < done * RUNS or time.monotonic() < began + least_s:
+                    outputs = session(own)
+                    runs[number] += 1
+                    own_runs += 1
+                    if is_other(outputs, right):
+                        return outputs
+                    if own_runs == MOST_RUNS:
+                        break
+            return session(own)
 
-        return run
+        def run_to_end() -> Values:
+            try:
+                return run()
+            finally:
+                runs[number] = sys.maxsize
 
-    pairs = [(others, wanted) if number % 2 and others and wanted else (feeds, expected) for number in range(count)]
-    found = _at_once([work(own, right) for own, right in pairs])
+        return run_to_end
+
+    pairs = [(others, wanted) if number % 2 and others else (feeds, expected) for number in range(count)]
+    found = _at_once([work(number, own, right) for number, (own, right) in enumerate(pairs)])
     for outputs, (own, right) in zip(found, pairs):
-        if is_other(outputs, right) and own is not feeds:
-            raise _changed("those of a session that two threads share")
+        if is_other(outputs, right) and (own is not feeds or is_large):
+            raise UseError(f"{count} threads at once: {'large' if is_large else 'other'} feeds give other values")
     return _first_other([outputs for outputs, (own, _) in zip(found, pairs) if own is feeds], expected)
 
 
 def run_beside_creation(create: Sessions, feeds: Values) -> Values:
-    """One session runs while another thread creates and releases sessions."""
-    expected = create()(feeds)
-    session = create()
+    """One session runs, large feeds where it takes them, while another thread creates and releases sessions."""
+    make, values = enlarge(create, feeds) or (create.make, feeds)
+    expected = make()(values)
+    session = make()
     over = threading.Event()
 
     def churn() -> Values:
         while not over.is_set():
-            create()
+            create()(feeds)
         return expected
 
     def work() -> Values:
         try:
             for _ in range(4 * RUNS):
-                outputs = session(feeds)
+                outputs = session(values)
                 if is_other(outputs, expected):
                     return outputs
             return outputs
         finally:
             over.set()
 
-    return _first_other(_at_once([work, churn]), expected)
+    outputs = _first_other(_at_once([work, churn]), expected)
+    if values is feeds:
+        return outputs
+    if is_other(outputs, expected):
+        raise UseError("large feeds give other values while another thread creates and releases sessions")
+    return create()(feeds)
 
 
 def run_again(create: Sessions, feeds: Values) -> Values:
-    """The feeds, other values, the feeds again, in one session."""
+    """The feeds and other values by turns, in one session, each time at another address. Raises UseError where a run
+    changes its feeds, or how its thread computes with denormal numbers."""
+    if not feeds:
+        raise NotUsableError("it has no input")
+    restore_denormals()
+    had_denormals = keeps_denormals()
     others = change_values(feeds)
-    if not others:
-        raise NotUsableError("no input can be given other values")
-    return _run_between(create, feeds, [others])
+    turns = [feeds, others] if others else [feeds]
+    wanted = [create()(_copy(values)) for values in reversed(turns)][::-1]
+    session = create()
+    kept, found = [], []
+    for number in range(RUNS):
+        of = number % len(turns)
+        kept.append(_copy(turns[of]))
+        outputs = session(kept[-1])
+        if is_other(kept[-1], turns[of]):
+            raise UseError("a run changes its feeds")
+        if of == 0:
+            found.append(outputs)
+        elif is_other(outputs, wanted[of]):
+            raise _changed("those that a session runs after the first")
+    if had_denormals and not keeps_denormals():
+        raise UseError("a run leaves its thread without denormal numbers")
+    return _first_other(found, wanted[0])
 
 
 def run_shapes(create: Sessions, feeds: Values) -> Values:
@@ -158,6 +259,254 @@ def run_shapes(create: Sessions, feeds: Values) -> Values:
     if not others:
         raise NotUsableError("no other size of its first input is valid")
     return _run_between(create, feeds, others)
+
+
+def run_sizes(create: Sessions, feeds: Values) -> Values:
+    """Many sizes in one session, growing, and in another one, shrinking: both give the same. The model's sizes are
+    dynamic. Raises UseError where memory stays of each size."""
+    try:
+        create()
+    except Exception as error:
+        raise NotUsableError(f"no session takes dynamic sizes: {error}") from None
+    sizes, began = [], time.monotonic()
+    for values in list_sizes(feeds):
+        if create.accepts(values):
+            sizes.append(values)
+        if time.monotonic() > began + SIZES_S:
+            break
+    if not sizes:
+        raise NotUsableError("no other size of its inputs is valid")
+    growing, shrinking = create(), create()
+    expected = create()(feeds)
+    first, began = [], time.monotonic()
+    for values in sizes:
+        first.append(_run_or_none(create, growing, values))
+        if time.monotonic() > began + SIZES_S:
+            break
+    sizes = sizes[: len(first)]
+    second = [_run_or_none(create, shrinking, values) for values in reversed(sizes)][::-1]
+    for outputs, others in zip(first, second):
+        if outputs is not None and others is not None and is_other(outputs, others):
+            raise UseError("a size gives other values after larger sizes than after smaller ones")
+    found = [growing(feeds), shrinking(feeds)]
+    del growing, shrinking
+    _weigh_sizes(create, feeds)
+    return _first_other(found, expected)
+
+
+def _run_or_none(create: Sessions, session: Session, feeds: Values) -> Values | None:
+    try:
+        return session(feeds)
+    except Exception:
+        create.settle()
+        return None
+
+
+def _weigh_sizes(create: Sessions, feeds: Values) -> None:
+    """Raise UseError where each of many sizes leaves memory, after its session is released."""
+    if sum(value.nbytes for value in feeds.values() if isinstance(value, np.ndarray)) > KEPT_BYTES // 16:
+        return
+    grown: list[float] = []
+    before = _weigh()
+    for batch in range(3):
+        session = create()
+        for size in range(batch * WEIGHED, (batch + 1) * WEIGHED):
+            values = set_size(feeds, [0], size + MOST_ROWS)
+            if not values or not create.accepts(values) or _run_or_none(create, session, values) is None:
+                return
+        del session
+        now = _weigh()
+        grown.append(now - before)
+        before = now
+    if all(each > KEPT_BYTES * WEIGHED for each in grown[1:]):
+        raise UseError(
+            f"{2 * WEIGHED} sizes leave {sum(grown[1:]):,.0f} bytes of memory when their sessions are released"
+        )
+
+
+def _weigh() -> float:
+    gc.collect()
+    if sys.platform == "linux":
+        import ctypes
+
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim:
+            trim(0)
+    return measure_process().get("bytes of memory", 0)
+
+
+def run_types(create: Sessions, feeds: Values) -> Values:
+    """Sessions of the model in other types of its tensors, before a session of the model."""
+    others = []
+    for other, to in zip(create.others, types_beside(feeds)):
+        values = change_types(feeds, to)
+        try:
+            session = other()
+            others.append((session, values, session(values), to))
+        except Exception:  # the operator has no such type, or the provider does not take it
+            create.settle()
+    if not others:
+        raise NotUsableError("no session takes other types")
+    found = [create()(feeds)]
+    for session, values, right, _ in others:
+        if is_other(session(values), right):
+            raise UseError("sessions of other types give other values after one of the model's type")
+    found.append(create()(feeds))
+    return _first_other(found, found[0])
+
+
+def run_bound(create: Sessions, feeds: Values) -> Values:
+    """Outputs bound into buffers of the application, which go on before and behind them; the feeds and others by turns.
+    Raises UseError where a run writes beyond an output."""
+    expected = create()(_copy(feeds))
+    session = _bind(create, feeds, expected)
+    others = change_values(feeds)
+    turns = [feeds, others, feeds] if others else [feeds, feeds]
+    wanted = create()(_copy(others)) if others else expected
+    if {name: (value.dtype, value.shape) for name, value in wanted.items()} != {
+        name: (value.dtype, value.shape) for name, value in expected.items()
+    }:
+        turns = [feeds, feeds]
+    found = []
+    for values in turns:
+        outputs = _run_guarded(session, _copy(values), expected)
+        if values is feeds:
+            found.append(outputs)
+        elif is_other(outputs, wanted):
+            raise _changed("whose outputs are bound")
+    return _first_other(found, expected)
+
+
+def _bind(create: Sessions, feeds: Values, outputs: Values) -> Any:
+    """A session whose inputs and outputs can be bound."""
+    if create.bind is None:
+        raise NotUsableError("it makes no sessions of ONNX Runtime")
+    if not feeds:
+        raise NotUsableError("it has no input")
+    for value in (*feeds.values(), *outputs.values()):
+        if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiub":
+            raise NotUsableError("an input or an output is no tensor of numbers that numpy has")
+    if feeds.keys() & outputs.keys():
+        raise NotUsableError("an input is an output as well")
+    return create.bind()
+
+
+def _run_guarded(session: Any, feeds: Values, like: Values) -> Values:
+    """The outputs, of the shapes of `like`, from buffers of which GUARD bytes before and behind must stay as they
+    are."""
+    binding = session.io_binding()
+    for name, value in feeds.items():
+        binding.bind_cpu_input(name, value)
+    buffers = {}
+    for name, value in like.items():
+        if not value.size:
+            binding.bind_output(name, "cpu")
+            continue
+        room = np.full(value.nbytes + 3 * GUARD, PATTERN, np.uint8)
+        start = GUARD + -room.ctypes.data % GUARD
+        binding.bind_output(name, "cpu", 0, value.dtype, value.shape, room.ctypes.data + start)
+        buffers[name] = room, start
+    session.run_with_iobinding(binding)
+    binding.synchronize_outputs()
+    outputs = {name: value for name, value in like.items() if not value.size}
+    for name, (room, start) in buffers.items():
+        end = start + like[name].nbytes
+        if (room[:start] != PATTERN).any() or (room[end:] != PATTERN).any():
+            raise UseError("a run writes beyond an output that is bound")
+        outputs[name] = room[start:end].view(like[name].dtype).reshape(like[name].shape).copy()
+    return {name: outputs[name] for name in like}
+
+
+def run_in_place(create: Sessions, feeds: Values) -> Values:
+    """An output bound to the memory of an input, as a state that is updated: where the operator permits it, and the CPU
+    provider gives then what it gives otherwise."""
+    if not create.others:
+        raise NotUsableError("no output may have the memory of an input")
+    expected = create()(_copy(feeds))
+    session = _bind(create, feeds, expected)
+    reference = create.reference() if create.reference else None
+    if reference is None:
+        raise NotUsableError("the CPU provider is not there")
+    found = []
+    names = [output.name for output in reference.get_outputs()]
+    right = dict(zip(names, reference.run(names, _copy(feeds))))
+    for name, value in feeds.items():
+        for output, like in expected.items():
+            fits = value.size and like.dtype == value.dtype and like.shape == value.shape
+            if fits and not is_other(_run_onto(reference, feeds, expected, name, output), right):
+                found.append(_run_onto(session, feeds, expected, name, output))
+    if not found:
+        raise NotUsableError("no output may have the memory of an input")
+    return _first_other(found, expected)
+
+
+def _run_onto(session: Any, feeds: Values, like: Values, name: str, output: str) -> Values:
+    """The outputs of a run in which one has the memory of an input."""
+    feeds = _copy(feeds)
+    place = np.ascontiguousarray(feeds[name])
+    binding = session.io_binding()
+    for each, value in feeds.items():
+        if each == name:
+            binding.bind_input(name, "cpu", 0, place.dtype, place.shape, place.ctypes.data)
+        else:
+            binding.bind_cpu_input(each, value)
+    others = [each for each in like if each != output]
+    binding.bind_output(output, "cpu", 0, place.dtype, place.shape, place.ctypes.data)
+    for each in others:
+        binding.bind_output(each, "cpu")
+    session.run_with_iobinding(binding)
+    binding.synchronize_outputs()
+    values = dict(zip([output, *others], binding.get_outputs()))
+    return {each: place if each == output else np.array(values[each].numpy()) for each in like}
+
+
+def run_other_weights(create: Sessions, feeds: Values) -> Values:
+    """Sessions of the model with other weights are created, run and released between those of the model; one is
+    released while a younger one of the model is there."""
+    if not create.others:
+        raise NotUsableError("it has no initializer that can have other values")
+    (other,) = create.others
+    wanted = other()(feeds)
+    found = []
+    for _ in range(OTHER_SESSIONS):
+        found.append(create()(feeds))
+        if is_other(other()(feeds), wanted):
+            raise UseError("sessions with other weights change their values")
+    oldest = other()
+    younger, youngest = create(), other()
+    del oldest
+    found.append(younger(feeds))
+    if is_other(youngest(feeds), wanted):
+        raise UseError("sessions with other weights change their values")
+    if not is_other(wanted, found[0]) and create.reference is not None and _differ_on_cpu(create, feeds):
+        raise UseError("a session with other weights gives the values of the model's")
+    return _first_other(found, found[0])
+
+
+def _differ_on_cpu(create: Sessions, feeds: Values) -> bool:
+    """Whether the CPU provider gives other values with the other weights."""
+    assert create.reference is not None
+    names, own = [], None
+    try:
+        session = create.reference()
+        names = [output.name for output in session.get_outputs()]
+        own = dict(zip(names, session.run(names, feeds)))
+    except Exception:  # it does not take the model
+        return False
+    return is_other(own, create()(feeds)) and bool(_distance(own, create()(feeds)) > OTHER_VALUES)
+
+
+def _distance(first: Values, second: Values) -> float:
+    """The greatest difference of two outputs, as a part of the greatest value."""
+    greatest = 0.0
+    for name, value in first.items():
+        if name not in second or value.shape != second[name].shape or value.dtype.kind != "f" or not value.size:
+            continue
+        own, other = np.asarray(value, np.float64), np.asarray(second[name], np.float64)
+        with np.errstate(all="ignore"):
+            scale = np.nanmax(np.abs(own))
+            greatest = max(greatest, float(np.nanmax(np.abs(own - other)) / scale)) if scale else greatest
+    return greatest
 
 
 def run_repeatedly(create: Sessions, feeds: Values) -> Values:
@@ -181,9 +530,17 @@ def run_repeatedly(create: Sessions, feeds: Values) -> Values:
 
 
 def run_after_failure(create: Sessions, feeds: Values) -> Values:
-    """A run that must fail, for one feed is missing and another has an axis more; then the feeds, in that session and
-    in a new one."""
+    """FAILED_SESSIONS sessions of a model with a node that nobody takes, which cannot be created; a run that must fail,
+    for one feed is missing and another has an axis more; then the feeds, in that session and in a new one."""
     expected = create()(feeds)
+    for other in create.others:
+        for _ in range(FAILED_SESSIONS):
+            try:
+                other()
+            except Exception:  # as it must
+                create.settle()
+                continue
+            break
     session = create()
     first = next(iter(feeds), None)
     if first is None:
@@ -208,16 +565,51 @@ def run_in_order(create: Sessions, feeds: Values) -> Values:
     return _first_other(found, expected)
 
 
+def run_registered(create: Sessions, feeds: Values) -> Values:
+    """The library of the provider is taken away and registered again, twice, with a session each time."""
+    if create.register_again is None:
+        raise NotUsableError("its provider has no library that is registered")
+    found = [create()(feeds)]
+    for _ in range(2):
+        gc.collect()
+        create.register_again()
+        found.append(create()(feeds))
+    return _first_other(found, found[0])
+
+
+def run_to_end(create: Sessions, feeds: Values) -> Values:
+    """The process ends while a session is there. Raises UseError for its exit code; where no other process can be
+    started, this one ends so."""
+    session = create()
+    outputs = session(feeds)
+    if create.end is None:
+        import ctypes
+
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(session))
+        return outputs
+    if code := create.end(feeds):
+        raise UseError(f"a process that ends while a session is there has the exit code {code}")
+    return outputs
+
+
 USES: dict[str, Callable[[Sessions, Values], Values]] = {
     "threads=2": lambda create, feeds: run_threads(create, feeds, 2),
     "threads=4": lambda create, feeds: run_threads(create, feeds, 4),
     "threads=shared": run_shared,
+    "threads=first": run_first,
     "threads=creation": run_beside_creation,
     "reruns=feeds": run_again,
     "reruns=shapes": run_shapes,
+    "reruns=sizes": run_sizes,
+    "reruns=types": run_types,
+    "reruns=bound": run_bound,
+    "reruns=in_place": run_in_place,
+    "weights=other": run_other_weights,
     "lifecycle=repeated": run_repeatedly,
     "lifecycle=failed": run_after_failure,
     "lifecycle=order": run_in_order,
+    "lifecycle=registered": run_registered,
+    "lifecycle=exit": run_to_end,
 }
 """Variant -> what runs it."""
 
@@ -241,13 +633,112 @@ def change_size(feeds: Values, times: float) -> Values:
     """The feeds with another size of the first axis of the first, and of all that have its shape; empty where there is
     none. Others of that size may have it for another reason."""
     first = next(iter(feeds.values()), None)
-    if not isinstance(first, np.ndarray) or not first.ndim or not _is_data(first):
+    if not isinstance(first, np.ndarray) or not first.ndim:
+        return {}
+    return set_size(feeds, [0], int(len(first) * times))
+
+
+def set_size(feeds: Values, axes: list[int], size: int, times: int = 0) -> Values:
+    """The feeds with this size of these axes of the first, or `times` their sizes, and of all that have its shape;
+    empty where that changes nothing."""
+    first = next(iter(feeds.values()), None)
+    if not isinstance(first, np.ndarray) or first.ndim < len(axes) or not first.ndim or not _is_data(first):
         return {}
     changed = {}
     for name, value in feeds.items():
-        fits = isinstance(value, np.ndarray) and value.shape == first.shape and _is_data(value)
-        changed[name] = np.concatenate([value, value])[: int(len(value) * times)] if fits else value
+        changed[name] = value
+        if isinstance(value, np.ndarray) and value.shape == first.shape and _is_data(value):
+            for axis in axes:
+                wanted = value.shape[axis] * times if times else size
+                if not value.shape[axis] and wanted:
+                    return {}
+                changed[name] = np.take(changed[name], np.arange(wanted) % max(value.shape[axis], 1), axis)
     return changed if is_other(changed, feeds) else {}
+
+
+def list_sizes(feeds: Values) -> list[Values]:
+    """The feeds with other sizes of the first axis, of the last, and of the last two, and with other sizes or indices
+    in integers of one axis; each is small."""
+    first = next(iter(feeds.values()), None)
+    if not isinstance(first, np.ndarray) or not first.ndim:
+        return []
+    found = [set_size(feeds, [0], size) for size in range(1, MOST_ROWS + 1)]
+    if first.ndim > 1:
+        found += [set_size(feeds, [-1], size) for size in range(1, MOST_ROWS + 1)]
+        found += [set_size(feeds, [-2, -1], 0, times) for times in (1, 2, 4, MOST_TIMES)]
+    turned = {
+        name: np.roll(value, 1) if takes_index(value) and value.ndim == 1 else value for name, value in feeds.items()
+    }
+    found += [turned] if is_other(turned, feeds) else []
+    return [each for each in found if each and sum(np.asarray(value).size for value in each.values()) <= LARGE * 4]
+
+
+def enlarge(create: Sessions, feeds: Values) -> tuple[Callable[[], Session], Values] | None:
+    """What makes a session of the model with dynamic sizes, and feeds whose first input has LARGE elements; None where
+    it does not take them."""
+    first = next(iter(feeds.values()), None)
+    if not create.others or not isinstance(first, np.ndarray) or not 0 < first.size < LARGE:
+        return None
+    (make,) = create.others
+    values: Values = {}
+    for exponent in range(2, 16, 2):  # by and by: outputs may grow with a power of the feeds
+        began, size = time.monotonic(), 1 << exponent
+        larger = change_size(feeds, size)
+        if not larger or not create.accepts(larger):
+            break
+        values = larger
+        if time.monotonic() > began + GROWING_S or first.size * size >= LARGE:
+            break
+    if not values:
+        return None
+    try:
+        session = make()
+        began = time.monotonic()
+        session(values)
+    except Exception:  # it takes no dynamic sizes
+        create.settle()
+        return None
+    return (make, values) if time.monotonic() < began + LARGE_S else None
+
+
+TYPES_BESIDE = {
+    "float32": ("int32", "float64"),
+    "float64": ("int64", "float32"),
+    "int32": ("float32", "int64"),
+    "int64": ("float64", "int32"),
+    "float16": ("float32",),
+    "uint8": ("int8",),
+    "int8": ("uint8",),
+}
+"""A type -> those in which the same model runs before: of the same size first."""
+
+
+def types_beside(feeds: Values) -> tuple[str, ...]:
+    """The other types for a model whose first input is that of the feeds."""
+    first = next(iter(feeds.values()), None)
+    return TYPES_BESIDE.get(str(first.dtype), ()) if isinstance(first, np.ndarray) else ()
+
+
+def change_types(feeds: Values, to: str) -> Values:
+    """The feeds of the first one's type in another: small numbers."""
+    own = next(iter(feeds.values())).dtype
+    changed = {}
+    for name, value in feeds.items():
+        is_own = isinstance(value, np.ndarray) and value.dtype == own
+        changed[name] = make_small(value, to) if is_own else value
+    return changed
+
+
+def make_small(values: Any, to: str) -> Any:
+    """The values in another type, between -100 and 100, without zeros: integers may be divided by."""
+    small = np.clip(np.nan_to_num(values), -100, 100).astype(to)
+    return np.where(small == 0, np.ones_like(small), small)
+
+
+def keeps_denormals() -> bool:
+    """Whether this thread computes with denormal numbers."""
+    tiny = np.full(4, 1e-40, np.float32)
+    return bool((tiny * np.float32(0.5) != 0).all())
 
 
 def takes_index(value: Any) -> bool:
@@ -291,6 +782,24 @@ def _measure_windows() -> dict[str, float]:
     if kernel.K32GetProcessMemoryInfo(own, counters, 72):
         found["bytes of memory"] = counters[2]
     return found
+
+
+def restore_denormals() -> None:
+    """Have this thread compute with denormal numbers, as far as the system has a function for it: who ran before may
+    have left it without."""
+    import ctypes
+
+    if sys.platform == "win32":
+        ctypes.CDLL("ucrtbase")._controlfp(0, 0x03000000)  # _DN_SAVE, _MCW_DN
+    elif sys.platform == "linux":
+        restore = getattr(ctypes.CDLL(None), "fesetenv", None)
+        if restore:
+            restore(ctypes.c_void_p(-1))  # FE_DFL_ENV
+
+
+def _copy(feeds: Values) -> Values:
+    """The feeds at other addresses."""
+    return {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in feeds.items()}
 
 
 def _is_data(value: Any) -> bool:
@@ -352,10 +861,15 @@ def _at_once(works: list[Callable[[], Values]]) -> list[Values]:
             found[number] = error
 
     threads = [threading.Thread(target=run, args=(number,), daemon=True) for number in range(len(works))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_S)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
     for each in found:
         if isinstance(each, Exception):
             raise each

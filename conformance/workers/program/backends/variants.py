@@ -3,7 +3,12 @@ weights in another place, and used as applications use them."""
 
 from __future__ import annotations
 
+import functools
+import json
 import re
+import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -12,10 +17,13 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
-from ..protocol import WEIGHTS, WEIGHTS_FILE
+from ..protocol import OTHER, WEIGHTS, WEIGHTS_FILE
 from . import contexts, uses
 from .declined import NotApplicableError
 from .values import name_outputs
+
+END_S = 8
+"""Seconds that a process with one session may take."""
 
 
 def run(
@@ -133,7 +141,8 @@ def _compile_by_options(backend: Any, request: dict[str, Any], model: bytes, pat
 def _with_weights(
     backend: Any, request: dict[str, Any], model: bytes, feeds: dict[str, Any], answer: dict[str, Any]
 ) -> dict[str, Any]:
-    """The initializers come from a file beside the model, or from such a file in memory."""
+    """The initializers come from a file beside the model, or from such a file in memory; the session has them when it
+    is made, so the folder is removed before it runs, where the system removes what may be open."""
     if WEIGHTS not in feeds:
         raise NotApplicableError("it has no initializer whose data can be elsewhere")
     content = feeds.pop(WEIGHTS)
@@ -149,6 +158,8 @@ def _with_weights(
             (Path(folder) / WEIGHTS_FILE).write_bytes(content.tobytes())
             source = str(path)
         session = _time_creation(backend, request, source, answer)
+        if sys.platform != "win32":
+            shutil.rmtree(folder)
         outputs = _run(backend, request, session, feeds, answer)
         del session  # Windows deletes no file that is open
         return outputs
@@ -160,13 +171,24 @@ def _in_use(
     """The outputs of a use (`uses.USES`). A session after it says where the nodes are."""
     answer["stage"] = "run"
     unprofiled = {**request, "profile": False}
+    models = [feeds.pop(name).tobytes() for name in sorted(feeds) if name.startswith(OTHER)]
 
-    def create() -> uses.Session:
-        session = backend.session(unprofiled, model)
+    def make_of(content: bytes) -> uses.Session:
+        session = backend.session(unprofiled, content)
         names = [output.name for output in session.get_outputs()]
         return lambda values: name_outputs(names, session.run(names, values))
 
-    sessions = uses.Sessions(create, lambda: backend.settle(request), lambda values: _is_valid(model, values))
+    reference = Reference(models[0] if models else model)
+    sessions = uses.Sessions(
+        functools.partial(make_of, model),
+        lambda: backend.settle(request),
+        reference.accepts,
+        tuple(functools.partial(make_of, other) for other in models),
+        lambda: backend.session(unprofiled, model),
+        reference.session,
+        backend.plugin.register_again if backend.plugin else None,
+        functools.partial(_end_process, backend, unprofiled, model),
+    )
     try:
         outputs = uses.USES[request["use"]](sessions, feeds)
     except uses.NotUsableError as error:
@@ -175,13 +197,68 @@ def _in_use(
     return outputs
 
 
-def _is_valid(model: bytes, feeds: dict[str, Any]) -> bool:
-    """Whether the CPU provider takes the feeds."""
-    try:
-        onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, feeds)
-    except Exception:  # whatever it says
-        return False
-    return True
+class Reference:
+    """Sessions of the CPU provider of a model, of which one is kept."""
+
+    def __init__(self, model: bytes) -> None:
+        self._model = model
+        self._kept: Any = None
+
+    def session(self) -> Any:
+        """A session. Raises what ONNX Runtime raises."""
+        return onnxruntime.InferenceSession(self._model, providers=["CPUExecutionProvider"])
+
+    def accepts(self, feeds: dict[str, Any]) -> bool:
+        """Whether the CPU provider takes the feeds."""
+        try:
+            self._kept = self._kept or self.session()
+            self._kept.run(None, feeds)
+        except Exception:  # whatever it says
+            return False
+        return True
+
+
+ENDS = """
+import ctypes, json, sys
+import numpy as np
+folder, sys.path[:0] = sys.argv[1], [sys.argv[2]]
+from program.backends.onnxruntime import OnnxRuntimeBackend
+with open(folder + "/request.json", encoding="utf-8") as file:
+    request = json.load(file)
+backend = OnnxRuntimeBackend(request["plugin"])
+with open(folder + "/model.onnx", "rb") as file:
+    session = backend.session(request, file.read())
+feeds = np.load(folder + "/feeds.npz")
+session.run(None, {name: feeds[str(number)] for number, name in enumerate(request["feeds"])})
+for each in (session, session._sess):
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(each))
+print("ran", flush=True)
+"""
+"""Makes a session, runs it, and ends while somebody has it. What is at fault before that is the matter of others."""
+
+
+def _end_process(backend: Any, request: dict[str, Any], model: bytes, feeds: dict[str, Any]) -> int:
+    """The exit code of a process that ends while a session is there; 0 where none got so far."""
+    if any(not isinstance(value, np.ndarray) or value.dtype.kind not in "fiub" for value in feeds.values()):
+        raise uses.NotUsableError("an input is no tensor of numbers that numpy has")
+    with tempfile.TemporaryDirectory(prefix="epcheck-exit-", ignore_cleanup_errors=True) as folder:
+        wanted = backend.plugin.wanted if backend.plugin else None
+        text = json.dumps({**request, "plugin": wanted, "feeds": list(feeds), "tensors": []})
+        (Path(folder) / "request.json").write_text(text, encoding="utf-8")
+        (Path(folder) / "model.onnx").write_bytes(model)
+        np.savez(Path(folder) / "feeds.npz", **{str(number): value for number, value in enumerate(feeds.values())})
+        command = [sys.executable, "-c", ENDS, folder, str(Path(__file__).parents[2])]
+        try:
+            ended = subprocess.run(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=END_S
+            )
+        except subprocess.TimeoutExpired as error:
+            if b"ran" in (error.stdout or b""):
+                raise uses.UseError(f"a process with a session does not end within {END_S} s") from None
+            raise uses.NotUsableError(f"no process makes a session within {END_S} s") from None
+        except OSError as error:
+            raise uses.NotUsableError(f"no process can be started: {error}") from None
+        return ended.returncode if b"ran" in ended.stdout else 0
 
 
 def _run(
