@@ -1,0 +1,52 @@
+"""Faults of use in a provider of a library: each is told by its use, and nothing is told without one."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from fault_injection import planted_uses
+
+from epcheck import api
+from epcheck.conformance.records import terms
+from epcheck.conformance.targets.variants import USES, Axis
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the provider is written for Linux")
+
+FAULTS = [
+    ("parallel_mode_tls", "Add-14/float32/same_shape", "options=parallel"),
+    ("weights_by_name", "MatMul-13/float32/matrices", "weights=other"),
+    ("round8_overrun", "Sigmoid-13/float32/ordinary", "reruns=bound"),
+    ("reregister_flag", "Relu-14/float32/ordinary", "lifecycle=registered"),
+]
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return planted_uses.name_target(planted_uses.build_library(tmp_path_factory.mktemp("library")))
+
+
+def find_uses(target: str, patterns: tuple[str, ...], axes: tuple[Axis, ...], root: Path) -> tuple[set[str], set[str]]:
+    """The statuses of the cases, and the uses that differ."""
+    options = api.RunOptions(
+        (target,), baseline="none", reference=False, thin=True, patterns=patterns, variants=axes, root=root
+    )
+    statuses, differing = planted_uses.read_run(api.run(options).folder)
+    return set(statuses), set(differing)
+
+
+def test_without_a_fault_nothing_differs(target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(planted_uses.SWITCH, raising=False)
+    patterns = tuple(dict.fromkeys(pattern for _, pattern, _ in FAULTS))
+    assert find_uses(target, patterns, USES, tmp_path) == ({terms.PASS}, set())
+
+
+@pytest.mark.parametrize(("fault", "pattern", "use"), FAULTS, ids=[fault for fault, _, _ in FAULTS])
+def test_a_planted_fault_is_told_by_its_use(
+    target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, pattern: str, use: str
+) -> None:
+    monkeypatch.setenv(planted_uses.SWITCH, fault)
+    statuses, differing = find_uses(target, (pattern,), (Axis(use.partition("=")[0]),), tmp_path)
+    assert terms.USAGE_DEPENDENT in statuses
+    assert use in differing
