@@ -268,6 +268,8 @@ def run_sizes(create: Sessions, feeds: Values) -> Values:
         create()
     except Exception as error:
         raise NotUsableError(f"no session takes dynamic sizes: {error}") from None
+    if sum(np.asarray(value).size for value in feeds.values()) > LARGE:
+        raise NotUsableError("its inputs are large")
     sizes, began = [], time.monotonic()
     for values in list_sizes(feeds):
         if create.accepts(values):
