@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import json
 import os
 import shutil
@@ -213,8 +214,7 @@ def _holds(cause: Cause, case: CaseFacts) -> bool:
 
 def _calls(records: Mapping[str, Record]) -> Iterator[tuple[str, Any]]:
     """(case id, its node as the faults see it), of the cases with one node."""
-    import faulty_nodes
-
+    faulty_nodes = importlib.import_module("faulty_nodes")
     for case in _cases():
         if case.id in records:
             built = case.build()
@@ -225,9 +225,7 @@ def _calls(records: Mapping[str, Record]) -> Iterator[tuple[str, Any]]:
 
 
 def _backends() -> Mapping[str, Sequence[Any]]:
-    import backends
-
-    found: Mapping[str, Sequence[Any]] = backends.BACKENDS
+    found: Mapping[str, Sequence[Any]] = importlib.import_module("backends").BACKENDS
     return found
 
 

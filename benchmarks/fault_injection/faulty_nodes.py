@@ -6,16 +6,18 @@ a node of theirs gives.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-import backends
 import numpy as np
 import onnx
 from onnx import NodeProto, defs, helper, numpy_helper
 
 Array = Any
+
+backends = importlib.import_module("backends")
 
 
 def __getattr__(name: str) -> Callable[[bytes, Mapping[str, Array]], dict[str, Array]]:
