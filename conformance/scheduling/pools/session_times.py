@@ -6,7 +6,7 @@ one that is given up is ended, and its session has timed out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from epcheck.conformance.scheduling.trace import LOST, SESSION, STARTING, Span, Trace
 from epcheck.conformance.targets.target import Target
@@ -30,6 +30,10 @@ DEADLINE_S, PACK_DEADLINE_S = 10.0, 20.0
 SLACK = 2
 """How many times as long as the worst session that answered one may stand still, or take, before it is suspected or
 given up: sessions differ, and the machine may be busy with something else."""
+
+USE_DEADLINES = 2
+"""Deadlines of the target that a use of sessions may take: one with 53 sizes, on SwiftShader, was given up after 16 s,
+twice as long as the worst session before it had taken."""
 
 
 @dataclass(frozen=True)
@@ -83,13 +87,16 @@ class SessionTimes:
 
     def __init__(self, target: Target, trace: Trace | None = None) -> None:
         """trace: takes what is measured, too."""
-        self._target = target.name
+        self._target, self._deadline_s = target.name, target.deadline_s
         self._trace = trace
         self._of_all, self._of_one_case = _Worst(target, PACK_DEADLINE_S), _Worst(target, DEADLINE_S)
 
-    def limits(self, cases: int) -> Limits:
-        """Of a session of so many cases."""
-        return (self._of_one_case if cases == 1 and self._of_one_case.is_known else self._of_all).limits
+    def limits(self, cases: int, of_use: bool = False) -> Limits:
+        """Of a session of so many cases. of_use: its case is used as applications use sessions, and runs many times, in
+        many sizes."""
+        limits = (self._of_one_case if cases == 1 and self._of_one_case.is_known else self._of_all).limits
+        most_s = USE_DEADLINES * self._deadline_s
+        return replace(limits, overdue_s=most_s, deadline_s=most_s) if of_use else limits
 
     def add_session(self, busy_s: float, idle_s: float, cases: int) -> None:
         """A session of so many cases took `busy_s` seconds, in which its worker stood still for `idle_s` at a time at

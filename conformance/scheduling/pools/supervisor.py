@@ -13,6 +13,7 @@ from epcheck.conformance.records.outcome import TIMED_OUT, Outcome
 from epcheck.conformance.scheduling.pools import session_request
 from epcheck.conformance.scheduling.pools.session_times import Limits, SessionTimes
 from epcheck.conformance.targets.target import Target
+from epcheck.conformance.targets.variants import is_use
 from epcheck.conformance.workers.client import WorkerClient, WorkerLost
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import Event, FrameReceived
@@ -189,7 +190,10 @@ class Supervisor:
 
     def _limits(self) -> Limits:
         """Those of the session that it runs."""
-        return self._source.times.limits(len(self._sent[0]) if self._sent else 0)
+        if not self._sent:
+            return self._source.times.limits(0)
+        variant = self._sent[0][0].target
+        return self._source.times.limits(len(self._sent[0]), variant is not None and is_use(variant.variant))
 
     def _room(self) -> int:
         """Cases that may be sent ahead of the answers."""

@@ -65,3 +65,13 @@ def test_what_is_measured_goes_into_the_profile() -> None:
     assert [(span.kind, span.name, span.begun, span.seconds, span.cases) for span in trace.spans] == [
         (STARTING, "starting", 100.0, 2.0, 0), (SESSION, "first", 102.5, 1.5, 32), (LOST, "it hangs", 104.0, 3.0, 1),
     ]  # fmt: skip
+
+
+def test_a_use_of_sessions_has_the_deadline_of_several_cases_whatever_others_took() -> None:
+    times = SessionTimes(target(deadline_s=20.0))
+    for _ in range(ENOUGH):
+        times.add_session(0.1, 0.0, cases=1)
+    plain, used = times.limits(cases=1), times.limits(cases=1, of_use=True)
+    assert plain.deadline_s == 10.0
+    assert (used.overdue_s, used.deadline_s) == (40.0, 40.0)
+    assert (used.suspect_s, used.stalled_s) == (plain.suspect_s, plain.stalled_s)
