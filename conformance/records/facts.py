@@ -8,6 +8,7 @@ condition about it holds.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 from array import array
@@ -58,16 +59,17 @@ class FactReader:
     def __init__(self) -> None:
         self.facts: list[tuple[str, Fact]] = []
         self._numbers: dict[tuple[str, type, Fact], int] = {}
-        self._parts: dict[tuple[Any, ...], int] = {}
-        self._expanded: list[array[int]] = []
+        self._parts: dict[bytes, int] = {}
+        self._expanded: list[bytes] = []
 
     def read(self, case: CaseFacts) -> bytes:
         """The parts of the case's facts, packed for `expand`: there are many cases."""
         numbers = array("I")
-        for key, pairs in _parts(case):
+        for what, pairs in _parts(case):
+            key = hashlib.blake2b(repr(what).encode(), digest_size=16).digest()  # what itself is some hundred bytes
             if key not in self._parts:
                 self._parts[key] = len(self._expanded)
-                self._expanded.append(array("i", [self._number(*pair) for pair in pairs()]))
+                self._expanded.append(array("i", [self._number(*pair) for pair in pairs()]).tobytes())
             numbers.append(self._parts[key])
         return numbers.tobytes()
 
@@ -75,7 +77,7 @@ class FactReader:
         """The facts of a case as numbers; of two with one name the last counts."""
         numbers = array("i")
         for part in array("I", parts):
-            numbers += self._expanded[part]
+            numbers.frombytes(self._expanded[part])
         return numbers
 
     def _number(self, name: str, value: Fact) -> int:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from typing import Any, Self
 
 import numpy as np
@@ -63,8 +63,7 @@ class Cases:
     that matters."""
 
     def __init__(self, terms: Sequence[Term], masks: Mask, costs: Sequence[float], weights: Numbers) -> None:
-        self.terms, self.masks, self.weights = tuple(terms), masks, weights
-        self._costs = costs
+        self.terms, self.weights, self._costs = tuple(terms), weights, costs
         self._numbers = masks.astype(np.float32)
         bits = EFFECTIVE * math.log2(max(2, len(terms)))
         self._bits = np.array([bits + cost for cost in costs], np.float32)
@@ -82,19 +81,21 @@ class Cases:
                 chosen[key] = cost, term, mask
         ordered = sorted(chosen.values(), key=lambda entry: (entry[0], str(entry[1])))
         masks: Mask = np.array([mask for *_, mask in ordered], bool).reshape(len(ordered), len(weights))
-        return cls([term for _, term, _ in ordered], masks, [cost for cost, *_ in ordered], weights)
+        terms, costs = [term for _, term, _ in ordered], [cost for cost, *_ in ordered]
+        del chosen, ordered  # which have every mask once more
+        return cls(terms, masks, costs, weights)
 
-    @cached_property
     def without_results(self) -> Self:
-        """The same without what the elements of outputs have about them: what is refused has computed none."""
+        """The same without what the elements of outputs have about them: what is refused has computed none. Made anew
+        each time, since it has the masks once more."""
         kept = [place for place, term in enumerate(self.terms) if not _is_of_results(term.fact)]
         costs = [self._costs[place] for place in kept]
-        return type(self)([self.terms[place] for place in kept], self.masks[kept], costs, self.weights)
+        return type(self)([self.terms[place] for place in kept], self._numbers[kept] > 0, costs, self.weights)
 
     @property
     def size(self) -> int:
         """Bytes, about: masks, the same as numbers, and the table that they were made of."""
-        return 2 * (self.masks.nbytes + self._numbers.nbytes)
+        return 2 * self._numbers.nbytes
 
     def search(self, showing: Mask, right: Mask) -> tuple[tuple[int, ...], float]:
         """The terms of the condition with the shortest description, by their places, and how many bits it saves over
@@ -161,7 +162,9 @@ class Cases:
 
     def mask(self, chosen: Sequence[int]) -> Mask:
         """Where all terms at these places hold."""
-        return np.logical_and.reduce(self.masks[list(chosen)]) if len(chosen) else np.ones(self.masks.shape[1], bool)
+        return (
+            np.logical_and.reduce(self._numbers[list(chosen)] > 0) if len(chosen) else np.ones(len(self.weights), bool)
+        )
 
 
 def _name_bits(n: Any, k: Any) -> Any:
@@ -234,10 +237,11 @@ class FactTable:
     def __init__(self, reader: FactReader, cases: Sequence[bytes], operators: Sequence[str] = ()) -> None:
         """cases: the facts of each, as the reader gave them. operators: of each; none where all have one."""
         self._reader = reader
-        self._operators = np.array(operators)
+        places = {operator: place for place, operator in enumerate(dict.fromkeys(operators))}
+        self._operators = np.array([places[operator] for operator in operators], np.int16)
         expanded = [np.frombuffer(reader.expand(parts), np.int32) for parts in cases]
         numbers = np.concatenate(expanded)
-        rows = np.repeat(np.arange(len(cases)), [len(each) for each in expanded])
+        rows = np.repeat(np.arange(len(cases), dtype=np.int32), [len(each) for each in expanded])
         used = np.flatnonzero(np.bincount(numbers))
         self._known: dict[str, list[int]] = {}
         for number in used.tolist():
@@ -291,8 +295,8 @@ class FactTable:
 
     def _is_known_to_all(self, column: Any) -> bool:
         """Whether a case of each operator has a fact: that a parameter is absent is none of an operator without it."""
-        known = set(self._operators[column >= 0]) if self._operators.size else set()
-        return known == set(self._operators)
+        of_cases = self._operators
+        return not of_cases.size or len(np.unique(of_cases[column >= 0])) == len(np.unique(of_cases))
 
 
 COUNTS = (

@@ -241,7 +241,7 @@ class _Search:
     def _separate_operator(self, operator: str, rows: list[Row]) -> list[_Found]:
         """Rows of one operator by the conditions that explain them together; one without a condition for the rest."""
         cases, _, everything = self._rows.cases([operator])
-        cases = cases if _is_of_values(rows) else cases.without_results
+        cases = cases if _is_of_values(rows) else cases.without_results()
         showing, right = _masks(rows, everything)
         if not right.any():
             return [_Found(rows, self._search(rows, [operator])[0])]
@@ -262,7 +262,7 @@ class _Search:
     def _search(self, rows: list[Row], operators: list[str]) -> tuple[Condition | None, float]:
         """The shortest condition of the rows among the right cases of the operators, and the bits that it saves."""
         cases, _, everything = self._rows.cases(operators)
-        cases = cases if _is_of_values(rows) else cases.without_results
+        cases = cases if _is_of_values(rows) else cases.without_results()
         showing, right = _masks(rows, everything)
         if not right.any():
             return Condition((), int(showing.sum()), int(showing.sum()), 0, 0), 0.0

@@ -42,6 +42,7 @@ EXCEPTIONS = {
     "conformance/workers/program/jail.py": "it executes the command that it was started with, in its own process",
     "conformance/workers/program/main.py": "it executes the prelude that the target names",
     "conformance/workers/program/namespaces.py": "a worker's guard forks itself",
+    "conformance/workers/program/backends/variants.py": "a worker's own interpreter, whose end is what it looks at",
     "conformance/workers/program/fork.py": "a fork server forks itself",
     "conformance/workers/program/watch.py": "a worker forks itself",
     "conformance/test_data/run_script.py": "a script in a folder of test data, which its user starts without epcheck",

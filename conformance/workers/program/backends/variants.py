@@ -247,7 +247,7 @@ def _end_process(backend: Any, request: dict[str, Any], model: bytes, feeds: dic
         (Path(folder) / "request.json").write_text(text, encoding="utf-8")
         (Path(folder) / "model.onnx").write_bytes(model)
         np.savez(Path(folder) / "feeds.npz", **{str(number): value for number, value in enumerate(feeds.values())})
-        command = [sys.executable, "-c", ENDS, folder, str(Path(__file__).parents[2])]
+        command = [sys.executable, "-P", "-c", ENDS, folder, str(Path(__file__).parents[2])]
         try:
             ended = subprocess.run(
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=END_S
