@@ -59,14 +59,16 @@ def test_every_axis_of_use_says_how_the_worker_uses_sessions() -> None:
         **{
             name: {"way": "use", "use": name}
             for name in (
-                "threads=2", "threads=4", "threads=shared", "threads=creation", "reruns=feeds", "reruns=shapes",
-                "lifecycle=repeated", "lifecycle=failed", "lifecycle=order",
+                "threads=2", "threads=4", "threads=shared", "threads=first", "threads=creation", "reruns=feeds",
+                "reruns=shapes", "reruns=sizes", "reruns=types", "reruns=bound", "reruns=in_place",
+                "lifecycle=repeated", "lifecycle=failed", "lifecycle=order", "lifecycle=registered", "lifecycle=exit",
+                "weights=other",
             )
         },
         "weights=file": {"way": "weights", "weights": "file"},
         "weights=memory": {"way": "weights", "weights": "memory"},
         "options=arena": {"arena": True},
-        "options=parallel": {"parallel": True},
+        "options=parallel": {"parallel": True, "threads": 2},
         "options=threads": {"threads": 4},
         "options=prepacking": {},
         "options=deterministic": {"deterministic": True},
