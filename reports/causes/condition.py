@@ -295,8 +295,8 @@ class FactTable:
 
     def _is_known_to_all(self, column: Any) -> bool:
         """Whether a case of each operator has a fact: that a parameter is absent is none of an operator without it."""
-        of_cases = self._operators
-        return not of_cases.size or len(np.unique(of_cases[column >= 0])) == len(np.unique(of_cases))
+        counts = np.bincount(self._operators)
+        return not counts.size or bool(np.bincount(self._operators[column >= 0], minlength=len(counts)).all())
 
 
 COUNTS = (
