@@ -30,3 +30,8 @@ def moment(iso: str) -> str:
 def format_share(share: float) -> str:
     """`98.2 %`; what is not all is never rounded to 100 %."""
     return "100 %" if share == 1 else f"{min(share, 0.9999):.2%}".replace("%", " %")
+
+
+def format_count(number: int, singular: str, plural: str = "") -> str:
+    """`1 case`, `1,204 cases`."""
+    return f"{number:,} {singular}" if number == 1 else f"{number:,} {plural or f'{singular}s'}"

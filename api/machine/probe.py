@@ -68,7 +68,7 @@ def probe(options: ProbeOptions, *, progress: Progress = SILENT) -> ProbedClaims
     """
     with progress.installing() as step:
         target = resolve(options.target, load_config(options.config), step)
-    out = options.out or Path(f"claims-{_plain(target.name)}.json")
+    out = options.out or Path(f"claims-{target.plain_name}.json")
     if not out.absolute().parent.is_dir():
         raise TargetError(f"{out.parent}: no such folder; create it first")
     packed = target.provider in PACKS_AGREE if options.packed is None else options.packed
@@ -135,8 +135,3 @@ def _limit_to_release(facts: Mapping[str, str]) -> dict[str, str | list[str]]:
             found = Version(release)
             return {name: f"{found.major}.{found.minor}.*"}
     return {"runtime": facts["onnxruntime"]}
-
-
-def _plain(name: str) -> str:
-    """A target's name as a part of a file's."""
-    return "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in name).strip("-.") or "target"

@@ -90,7 +90,7 @@ def certify(options: CertifyOptions, *, progress: Progress = SILENT) -> Checked:
         return check_certificate(options.check, load_mustpass(), version("epcheck"), digest_suite())
     with progress.installing() as step:
         target = resolve(options.target, load_config(options.config), step)
-    folder = options.out or Path(f"certificate-{_plain(target.name)}")
+    folder = options.out or Path(f"certificate-{target.plain_name}")
     refuse_other_folder(folder)
     if options.run:
         check_run(options.run, target.name)
@@ -131,8 +131,3 @@ def _add_kernels(target: Target, contract: Contract) -> Contract:
         if each.state != kernel_coverage.UNKNOWN
     )
     return replace(contract, source=registered.source, kernels=tuple(kernels))
-
-
-def _plain(name: str) -> str:
-    """A target's name as a part of a folder's."""
-    return "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in name).strip("-.") or "target"

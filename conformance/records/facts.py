@@ -8,7 +8,6 @@ condition about it holds.
 
 from __future__ import annotations
 
-import hashlib
 import math
 import re
 from array import array
@@ -59,14 +58,13 @@ class FactReader:
     def __init__(self) -> None:
         self.facts: list[tuple[str, Fact]] = []
         self._numbers: dict[tuple[str, type, Fact], int] = {}
-        self._parts: dict[bytes, int] = {}
+        self._parts: dict[tuple[Any, ...], int] = {}
         self._expanded: list[bytes] = []
 
     def read(self, case: CaseFacts) -> bytes:
         """The parts of the case's facts, packed for `expand`: there are many cases."""
         numbers = array("I")
-        for what, pairs in _parts(case):
-            key = hashlib.blake2b(repr(what).encode(), digest_size=16).digest()  # what itself is some hundred bytes
+        for key, pairs in _parts(case):
             if key not in self._parts:
                 self._parts[key] = len(self._expanded)
                 self._expanded.append(array("i", [self._number(*pair) for pair in pairs()]).tobytes())

@@ -155,6 +155,12 @@ class Target:
             return claims_of(self.provider) if self.provider else None
         return None if self.claim_table is NO_CLAIMS else self.claim_table
 
+    @property
+    def plain_name(self) -> str:
+        """Its name as a part of the name of a file or a folder."""
+        plain = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in self.name)
+        return plain.strip("-.") or "target"
+
     def narrow(self, facts: Mapping[str, str]) -> Self:
         """The target with those of its expectations, and those claims, that hold where its worker reports these
         facts."""

@@ -30,7 +30,7 @@ from epcheck.conformance.records.terms import (
     UNPLACED,
 )
 from epcheck.reports.causes.cause import Cause, Causes
-from epcheck.reports.causes.condition import MARGIN, Condition, Mask
+from epcheck.reports.causes.condition import MARGIN, Cases, Condition, Mask
 from epcheck.reports.causes.cover import cover
 from epcheck.reports.causes.rows import Row, Rows
 from epcheck.reports.causes.symptom import SHARE, WRONG_VALUES, describe_patterns
@@ -240,9 +240,7 @@ class _Search:
 
     def _separate_operator(self, operator: str, rows: list[Row]) -> list[_Found]:
         """Rows of one operator by the conditions that explain them together; one without a condition for the rest."""
-        cases, _, everything = self._rows.cases([operator])
-        cases = cases if _is_of_values(rows) else cases.without_results()
-        showing, right = _masks(rows, everything)
+        cases, everything, showing, right = self._compare(rows, [operator])
         if not right.any():
             return [_Found(rows, self._search(rows, [operator])[0])]
         found: list[_Found] = []
@@ -259,11 +257,16 @@ class _Search:
                 rest = _without(rest, held)
         return [*found, _Found(rest, None, self._search(rest, [operator])[0])] if rest else found
 
+    def _compare(self, rows: Sequence[Row], operators: list[str]) -> tuple[Cases, list[Row], Mask, Mask]:
+        """The cases of the operators with the terms that conditions of the rows may have, all rows of them, those meant
+        and those that are right."""
+        cases, _, everything = self._rows.cases(operators)
+        computes = any(row.judged.symptom is None or row.judged.symptom.family == WRONG_VALUES for row in rows)
+        return cases if computes else cases.without_results(), everything, *_masks(rows, everything)
+
     def _search(self, rows: list[Row], operators: list[str]) -> tuple[Condition | None, float]:
         """The shortest condition of the rows among the right cases of the operators, and the bits that it saves."""
-        cases, _, everything = self._rows.cases(operators)
-        cases = cases if _is_of_values(rows) else cases.without_results()
-        showing, right = _masks(rows, everything)
+        cases, _, showing, right = self._compare(rows, operators)
         if not right.any():
             return Condition((), int(showing.sum()), int(showing.sum()), 0, 0), 0.0
         places, bits = cases.search(showing, right)
@@ -279,8 +282,8 @@ class _Search:
         mask = table.mask(condition.terms)
         ids = {id(row) for row, holds in zip(everything, mask, strict=True) if holds}
         held = [row for row in rows if id(row) in ids]
-        is_whole = len(held) == len(rows) and (mask & right).sum() <= 1 / WHOLE * len(rows) - len(rows)
-        return held, cases.count_saved_bits(mask, showing, right), bool(is_whole)
+        is_whole = len(held) == len(rows) >= WHOLE * (len(rows) + int((mask & right).sum()))
+        return held, cases.count_saved_bits(mask, showing, right), is_whole
 
     def _count(self, condition: Condition, rows: list[Row], operators: list[str]) -> Condition:
         """The condition with the numbers of cases of these operators."""
@@ -410,15 +413,10 @@ def _masks(rows: Sequence[Row], everything: Sequence[Row]) -> tuple[Mask, Mask]:
     """Which of all cases are meant, and which are right. A right case without an element in its outputs says nothing of
     wrong values."""
     meant = {id(row) for row in rows}
-    is_of_values = all(row.judged.symptom is None or row.judged.symptom.kind == WRONG_VALUES for row in rows)
+    only_values = all(row.judged.symptom is None or row.judged.symptom.kind == WRONG_VALUES for row in rows)
     showing = np.array([id(row) in meant for row in everything], bool)
-    right = np.array([row.is_right and not (is_of_values and row.is_empty) for row in everything], bool)
+    right = np.array([row.is_right and not (only_values and row.is_empty) for row in everything], bool)
     return showing, right & ~showing
-
-
-def _is_of_values(rows: Iterable[Row]) -> bool:
-    """Whether the rows compute something: what they are wrong about may be in their results."""
-    return any(row.judged.symptom is None or row.judged.symptom.family == WRONG_VALUES for row in rows)
 
 
 def _by_operator(rows: Iterable[Row]) -> dict[str, list[Row]]:

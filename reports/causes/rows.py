@@ -14,7 +14,7 @@ from epcheck.conformance.records.case_condition import Term
 from epcheck.conformance.records.case_facts import CaseFacts
 from epcheck.conformance.records.facts import FactReader
 from epcheck.conformance.records.record import Record
-from epcheck.conformance.records.terms import FAILING, OK, PASS
+from epcheck.conformance.records.terms import FAILING, FAILURE, FLAKY, OK, PASS
 from epcheck.reports.causes.condition import Cases, FactTable
 from epcheck.reports.causes.symptom import Symptom, describe_remark, symptom_of
 from epcheck.reports.runtime_message import SOURCE_LINE
@@ -55,7 +55,7 @@ RIGHT = Judged()
 @dataclass(frozen=True, slots=True)
 class Row:
     """What is kept of a record. number: its place among those of its operator. size: elements of inputs and outputs.
-    is_empty: no output has an element. nodes: of a graph that is not right, the operator of each node and its facts, as
+    is_empty: no output has an element. nodes: of a graph that fails, the operator of each node and its facts, as
     if it were alone."""
 
     number: int
@@ -94,7 +94,7 @@ class Rows:
         rows = self.by_operator[operator]
         size = sum(math.prod(value.shape) for value in case.values)
         judged = _keep(record)
-        nodes = () if judged is RIGHT else case.nodes_alone
+        nodes = case.nodes_alone if record.reading in (FAILURE, FLAKY) else ()
         known = tuple((node.operator_key, self._reader.read(node)) for node in nodes)
         rows.append(Row(len(rows), operator, case.case_id, record.status, size, judged, _is_empty(case), known))
         if self.has_facts(operator):

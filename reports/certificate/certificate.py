@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from epcheck.conformance.records import terms
+from epcheck.conformance.records.case_facts import qualified_name
 from epcheck.conformance.records.contract import BROKEN, Contract, Kernel, Mustpass, Rule
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.records.run import Run, digest_of
@@ -16,7 +17,7 @@ from epcheck.reports.runs.causes import find_causes_of_run
 from epcheck.reports.runs.headline import describe_problem
 from epcheck.reports.runs.run_folder import StoreError, read_records, read_run
 from epcheck.reports.runs.summary import NOT_RUN, Cell, Tally, TargetSummary
-from epcheck.reports.text import format_share
+from epcheck.reports.text import format_count, format_share
 
 SCHEMA = 1
 """The version of a certificate. A reader refuses a newer one."""
@@ -154,10 +155,6 @@ class Certificate:
         """Those of the contract in this state."""
         return tuple(rule for rule in self.contract.rules if rule.state == state)
 
-    def count_claims(self, state: str) -> int:
-        """How many registered operators are in this state."""
-        return sum(claim.state == state for claim in self.claims)
-
 
 def make_certificate(folder: Path, contract: Contract, lists: Sequence[Mustpass], suite: str) -> Certificate:
     """The certificate of a run with one candidate. lists: those that a level may be about. Raises StoreError."""
@@ -232,19 +229,15 @@ def _list_obstacles(certificate: Certificate, problem: str, lists: Sequence[Must
     if not values.right:
         yield "No case is right."
     if values.failing:
-        yield f"{_count(values.failing, 'case fails', 'cases fail')} without an exclusion."
+        yield f"{format_count(values.failing, 'case fails', 'cases fail')} without an exclusion."
     if values.flaky:
-        yield f"{_count(values.flaky, 'case is', 'cases are')} flaky."
+        yield f"{format_count(values.flaky, 'case is', 'cases are')} flaky."
     if missing := [
         axis for axis in USES if not any(use.axis == axis and use.same + use.differs for use in certificate.uses)
     ]:
         yield f"No case was used on {', '.join(missing)}."
     for rule in certificate.rules(BROKEN):
         yield f"Contract, {rule.name}: {rule.found}."
-
-
-def _count(number: int, singular: str, plural: str) -> str:
-    return f"{number:,} {singular if number == 1 else plural}"
 
 
 class _Counted:
@@ -327,7 +320,7 @@ def _compare_kernels(kernels: Iterable[Kernel], matrix: Iterable[Cell]) -> Itera
     """Each registered operator, those that are wrong and those that are never taken first."""
     cells: dict[str, list[Cell]] = {}
     for cell in matrix:
-        cells.setdefault(_name(cell), []).append(cell)
+        cells.setdefault(qualified_name(cell.operator, cell.domain), []).append(cell)
     registered: dict[str, list[Kernel]] = {}
     for kernel in kernels:
         registered.setdefault(kernel.operator, []).append(kernel)
@@ -356,8 +349,6 @@ def _list_strangers(contract: Contract, matrix: Iterable[Cell]) -> Iterator[str]
     """Operators of which cases are right, and no kernel is registered: the provider compiles them, or its library does
     not name them."""
     known = {kernel.operator for kernel in contract.kernels}
-    yield from sorted({_name(cell) for cell in matrix if cell.passes} - known) if known else ()
-
-
-def _name(cell: Cell) -> str:
-    return f"{cell.domain}::{cell.operator}" if cell.domain else cell.operator
+    yield from (
+        sorted({qualified_name(cell.operator, cell.domain) for cell in matrix if cell.passes} - known) if known else ()
+    )

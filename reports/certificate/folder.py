@@ -48,9 +48,6 @@ FILES: Mapping[str, int] = {
 MOST_OF_MANIFEST = 1 << 20
 """Bytes."""
 
-CHUNK = 1 << 20
-"""Bytes of a file that are hashed at a time."""
-
 T = TypeVar("T")
 
 
@@ -224,9 +221,7 @@ def _digest(folder: Path, name: str, most: int) -> FileDigest:
             size = os.fstat(file.fileno()).st_size
             if size > most:
                 raise CertificateError(f"{path}: has {size:,} bytes; {most:,} are read at most")
-            digest = hashlib.sha256()
-            while chunk := file.read(CHUNK):
-                digest.update(chunk)
+            digest = hashlib.file_digest(file, "sha256")
     except OSError as error:
         raise CertificateError(f"{path}: cannot be read ({error.strerror or error})") from None
     return FileDigest(size, digest.hexdigest())

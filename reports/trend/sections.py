@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from epcheck.reports.store.machines import Machine
 from epcheck.reports.store.nights import Completeness, Night
-from epcheck.reports.text import format_share
+from epcheck.reports.text import format_count, format_share
 from epcheck.reports.trend.trend import AffectedCase, Event, FlakyCase, SingleNight, Trend
 
 NOTHING_CHANGED = "no recorded change in driver, runtime or OS"
@@ -43,7 +43,7 @@ def headline(trend: Trend) -> str:
     )
     if not completeness:
         return f"{trend.store}: no nights recorded."
-    runs, machines = _count(completeness, "night"), _count(len(trend.machines), "machine")
+    runs, machines = format_count(completeness, "night"), format_count(len(trend.machines), "machine")
     return f"{runs} of {machines}, {trend.labels[0]} to {trend.labels[-1]}."
 
 
@@ -54,8 +54,8 @@ def verdict(trend: Trend) -> str:
         return "Nothing is broken that once passed." if trend.labels else headline(trend)
     cases = sum(event.lasting for event in lasting)
     return (
-        f"{_count(cases, 'case')} that once passed {'fails' if cases == 1 else 'fail'}, of "
-        f"{_count(len(lasting), 'regression')}; the newest: {lasting[0].night}, {lasting[0].machine}."
+        f"{format_count(cases, 'case')} that once passed {'fails' if cases == 1 else 'fail'}, of "
+        f"{format_count(len(lasting), 'regression')}; the newest: {lasting[0].night}, {lasting[0].machine}."
     )
 
 
@@ -66,8 +66,8 @@ def _lasting(trend: Trend) -> list[Event]:
 
 def describe_event(event: Event) -> str:
     """The causes of an event and the operators of its cases: `dtype = float16: the last element is wrong (Conv 12)`."""
-    causes = [f"{title} ({_count(cases, 'case')})" for title, cases in event.causes[:2]]
-    more = [f"{_count(len(event.causes) - 2, 'more cause')}"] if len(event.causes) > 2 else []
+    causes = [f"{title} ({format_count(cases, 'case')})" for title, cases in event.causes[:2]]
+    more = [f"{format_count(len(event.causes) - 2, 'more cause')}"] if len(event.causes) > 2 else []
     return "; ".join([by_operator(event.cases), *causes, *more])
 
 
@@ -91,7 +91,7 @@ def first(machine: Machine) -> Night | None:
 def came_with(event: Event) -> str:
     """What came with an event, in words."""
     changed = "; ".join(map(str, event.changed)) or NOTHING_CHANGED
-    unknown = f"; {_count(event.not_run, 'night')} before it did not run" if event.not_run else ""
+    unknown = f"; {format_count(event.not_run, 'night')} before it did not run" if event.not_run else ""
     return changed + unknown
 
 
@@ -99,12 +99,12 @@ def by_operator(cases: Iterable[AffectedCase], most: int = 4) -> str:
     """`Conv 12, Slice 3, 2 more operators`."""
     counts = Counter(case.operator for case in cases).most_common()
     words = [f"{operator} {count}" for operator, count in counts[:most]]
-    return ", ".join([*words, f"{_count(len(counts) - most, 'more operator')}"] if len(counts) > most else words)
+    return ", ".join([*words, f"{format_count(len(counts) - most, 'more operator')}"] if len(counts) > most else words)
 
 
 def how_often(flake: FlakyCase) -> str:
     """In what way a case flickers."""
-    words = [f"differs between repeats in {_count(flake.wavering, 'night')}"] if flake.wavering else []
+    words = [f"differs between repeats in {format_count(flake.wavering, 'night')}"] if flake.wavering else []
     words += [f"changed {flake.flips} times without a recorded change"] if flake.flips >= 2 else []
     return ", ".join(words)
 
@@ -126,7 +126,7 @@ def _machines(trend: Trend) -> Section:
 def _events(trend: Trend, most: int) -> Section:
     broke = sum(event.broke for event in trend.events)
     sentences = [
-        f"{_count(broke, 'regression')}, {_count(len(trend.events) - broke, 'fix', 'fixes')}."
+        f"{format_count(broke, 'regression')}, {format_count(len(trend.events) - broke, 'fix', 'fixes')}."
     ] if trend.events else ["No regressions and no fixes."]  # fmt: skip
     rows = tuple(
         (
@@ -158,7 +158,7 @@ def _families(trend: Trend) -> Section:
             before = [_rate(night, family) for night in then]
             cells = [_describe_move(old, new) for old, new in zip(before, rates, strict=True)]
             rows.append((min(rate for rate in rates if rate is not None), family, cells))
-    families = _count(len(trend.families), "operator family", "operator families")
+    families = format_count(len(trend.families), "operator family", "operator families")
     sentences = (f"{right} of {families} pass completely on every machine.",) if trend.families else ()
     header = ("family", *(machine.name for machine in trend.machines))
     table = tuple((name, *cells) for _, name, cells in sorted(rows))
@@ -221,7 +221,3 @@ def _describe_move(old: float | None, new: float | None) -> str:
 
 def _left_out(count: int, most: int) -> list[str]:
     return [f"First {most} of {count:,}."] if count > most else []
-
-
-def _count(number: int, singular: str, plural: str = "") -> str:
-    return f"{number:,} {singular}" if number == 1 else f"{number:,} {plural or f'{singular}s'}"

@@ -84,16 +84,10 @@ def register_again(backend: Any, request: dict[str, Any]) -> dict[str, Any]:
     first = run_canary(backend, request).tobytes()
     backend.held.session = None
     offered = [count_devices(plugin.provider)]
-    name = plugin.registration
-    chosen = id_of(plugin.device)
-    plugin.device = None
-    gc.collect()
-    onnxruntime.unregister_execution_provider_library(name)
+    plugin.unregister()
     offered.append(count_devices(plugin.provider))
-    onnxruntime.register_execution_provider_library(name, plugin.library)
-    own = [device for device in onnxruntime.get_ep_devices() if device.ep_name == plugin.provider]
-    offered.append(len(own))
-    plugin.device = next((device for device in own if id_of(device) == chosen), own[0])
+    plugin.register()
+    offered.append(count_devices(plugin.provider))
     return {"stage": "done", "offered": offered, "same": run_canary(backend, request).tobytes() == first}
 
 
@@ -117,9 +111,8 @@ def ask_version(backend: Any, say: Callable[[dict[str, Any]], None]) -> dict[str
     plugin = backend.plugin
     if plugin is None:
         return {"stage": "none"}
-    backend.held.session = plugin.device = None
-    gc.collect()
-    onnxruntime.unregister_execution_provider_library(plugin.registration)
+    backend.held.session = None
+    plugin.unregister()
     text = ctypes.create_string_buffer(onnxruntime.__version__.encode())
 
     def get_api(version: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import importlib.metadata
 import re
@@ -60,22 +61,31 @@ class RegisteredPlugin:
             names += shipped
         if not hasattr(onnxruntime, "register_execution_provider_library"):
             raise PluginError(f"onnxruntime {onnxruntime.__version__} knows no plugin libraries; install 1.23 or later")
-        known = {id_of(device) for device in onnxruntime.get_ep_devices()}
-        provider = next(filter(None, names), "")
-        self.registration = provider or REGISTRATION
+        self.provider = next(filter(None, names), "")
+        self.registration = self.provider or REGISTRATION
+        self._of_others = {id_of(device) for device in onnxruntime.get_ep_devices()}
+        self.register()
+
+    def register(self) -> None:
+        """Register the library and choose the device. Raises PluginError."""
         try:
             onnxruntime.register_execution_provider_library(self.registration, self.library)
         except Exception as error:
             raise PluginError(f"onnxruntime cannot load {self.library}: {reason(str(error))}") from None
-        offered = [device for device in onnxruntime.get_ep_devices() if id_of(device) not in known]
-        self.provider = provider or _only_provider(self.library, offered)
-        self.device = choose_device(self.provider, offered, dict(wanted["device"]))
+        offered = [device for device in onnxruntime.get_ep_devices() if id_of(device) not in self._of_others]
+        self.provider = self.provider or _only_provider(self.library, offered)
+        self.device = choose_device(self.provider, offered, dict(self.wanted["device"]))
+
+    def unregister(self) -> None:
+        """Take the library away, while no session uses it."""
+        self.device = None
+        gc.collect()
+        onnxruntime.unregister_execution_provider_library(self.registration)
 
     def register_again(self) -> None:
         """Take the library away, while no session uses it, and register it again. Raises PluginError."""
-        del self.device
-        onnxruntime.unregister_execution_provider_library(self.registration)
-        self.__init__(self.wanted)  # type: ignore[misc]
+        self.unregister()
+        self.register()
 
     def facts(self) -> dict[str, str]:
         """Versions of the plugin's package and library, and its device."""

@@ -16,6 +16,7 @@ import onnxruntime
 import pytest
 
 from epcheck.conformance.workers.program.backends import contract
+from epcheck.conformance.workers.program.backends.plugin import RegisteredPlugin
 
 LIBRARY = """
 #include <stddef.h>
@@ -32,11 +33,9 @@ void *CreateEpFactories(const char *name, const struct Base *base, const void *l
 
 ASK = """
 import sys, types
-import onnxruntime
 from epcheck.conformance.workers.program.backends import contract
-onnxruntime.unregister_execution_provider_library = lambda name: print("unregistered", name, flush=True)
 held = types.SimpleNamespace(session=1)
-plugin = types.SimpleNamespace(device=1, registration="mine", library=sys.argv[1])
+plugin = types.SimpleNamespace(library=sys.argv[1], unregister=lambda: print("unregistered mine", flush=True))
 contract.ask_version(types.SimpleNamespace(plugin=plugin, held=held), lambda answer: print(answer, flush=True))
 """
 
@@ -83,15 +82,13 @@ class Session:
 
 
 class Backend:
-    """A backend with a plugin whose devices are `offered`."""
+    """A backend whose plugin's devices are `offered`."""
 
     def __init__(self, forgets: bool, drifts: float) -> None:
-        self.offered = [EpDevice()]
+        self.offered: list[EpDevice] = []
         self.forgets, self.drifts, self.error = forgets, drifts, 0.0
         self.held = type("Held", (), {"session": None})()
-        self.plugin: Any = type("Plugin", (), {})()
-        self.plugin.provider, self.plugin.registration, self.plugin.library = "MyEP", "MyEP", "libmy.so"
-        self.plugin.device = self.offered[0]
+        self.plugin: Any = None
 
     def session(self, _request: dict[str, Any], _model: bytes) -> Session:
         return Session(self.error)
@@ -101,7 +98,7 @@ class Backend:
             self.offered = []
 
     def register(self, _name: str, _library: str) -> None:
-        self.offered, self.error = [EpDevice()], self.drifts
+        self.offered, self.error = [EpDevice()], self.drifts if self.plugin else 0.0
 
 
 @pytest.mark.parametrize(
@@ -115,6 +112,7 @@ def test_a_library_that_is_registered_again_is_compared(
     monkeypatch.setattr(onnxruntime, "get_ep_devices", lambda: backend.offered)
     monkeypatch.setattr(onnxruntime, "unregister_execution_provider_library", backend.unregister)
     monkeypatch.setattr(onnxruntime, "register_execution_provider_library", backend.register)
+    backend.plugin = RegisteredPlugin({"package": "", "library": "libmy.so", "provider": "MyEP", "device": {}})
     answer = contract.register_again(backend, {"providers": [["MyEP", {}]]})
     assert answer == {"stage": "done", "offered": offered, "same": same}
     assert backend.plugin.device is backend.offered[0]
@@ -125,7 +123,6 @@ def test_a_library_that_is_registered_again_is_compared(
 def test_a_session_that_writes_leaves_and_opens_is_described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     backend = Backend(False, 0.0)
-    backend.plugin = None
     kept: list[socket.socket] = []
 
     def session(_request: dict[str, Any], _model: bytes) -> Session:
