@@ -18,7 +18,7 @@ from epcheck.conformance.records.repro_command import repro_command as repro_com
 from epcheck.conformance.scheduling import stream
 from epcheck.conformance.scheduling.pools import session_request
 from epcheck.conformance.targets.target import Target
-from epcheck.conformance.targets.variants import DYNAMIC, MOVED, variant_of
+from epcheck.conformance.targets.variants import DYNAMIC, MOVED, SHARED, variant_of
 from epcheck.conformance.test_data import repro as folders
 from epcheck.conformance.test_data import run_settings
 from epcheck.conformance.test_data.repro import Judged, ReproError
@@ -111,6 +111,8 @@ def _vary_model(built: BuiltCase, target: Target) -> VariedModel | None:
         return VariedModel(used_models.open_sizes(built.model))
     if others := used_models.list_others(target.variant, built.model):
         return VariedModel(built.model, others=tuple(others))
+    if target.variant == SHARED and (initializers := used_models.save_initializers(built.model)):
+        return VariedModel(built.model, initializers=initializers)
     if target.variant in MOVED:
         model, weights = used_models.move_weights(built.model, WEIGHTS_FILE)
         if not weights:

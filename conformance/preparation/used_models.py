@@ -3,7 +3,8 @@ weights, in other types, with a node that nobody takes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import io
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import onnx
@@ -30,6 +31,14 @@ WITH_VALUES = frozenset(
     (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.INT8, TensorProto.UINT8)
 )
 """The types of weights that may have other values; integers may be indices or sizes."""
+
+OF_NUMPY = frozenset(
+    getattr(TensorProto, name)
+    for name in (
+        "FLOAT", "FLOAT16", "DOUBLE", "BOOL", "INT8", "UINT8", "INT16", "UINT16", "INT32", "UINT32", "INT64", "UINT64",
+    )
+)  # fmt: skip
+"""The types of which numpy has arrays."""
 
 LEAST_RANK = 2
 """Of weights that are moved. ONNX infers shapes from tensors of one axis, as the scales of Resize, and ONNX Runtime
@@ -74,6 +83,25 @@ def move_weights(model: bytes, file: str) -> tuple[bytes, bytes]:
             tensor.external_data.add(key=key, value=str(value))
         content += data
     return proto.SerializeToString(), content
+
+
+def list_initializers(model: bytes) -> Iterator[tuple[str, str, tuple[int, ...], bytes]]:
+    """Name, dtype, shape and data of each initializer that an application can hand to a session as an array."""
+    for tensor in onnx.load_model_from_string(model).graph.initializer:
+        if tensor.data_location != TensorProto.EXTERNAL and tensor.data_type in OF_NUMPY:
+            values = numpy_helper.to_array(tensor)
+            yield tensor.name, str(values.dtype), values.shape, values.tobytes()
+
+
+def save_initializers(model: bytes) -> bytes:
+    """The initializers of `list_initializers` as an npz file; empty where there are none."""
+    arrays = {
+        f"initializer.{name}": np.frombuffer(data, dtype).reshape(shape)
+        for name, dtype, shape, data in list_initializers(model)
+    }
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue() if arrays else b""
 
 
 def list_others(variant: str, model: bytes) -> list[bytes]:

@@ -22,6 +22,10 @@ DEPENDENT = (VARIANT_DEPENDENT, USAGE_DEPENDENT)
 uses of sessions."""
 
 
+USES = ("threads", "reruns", "lifecycle", "weights", "options")
+"""The axes on which sessions are used as applications use them, in the order in which they are shown."""
+
+
 SAME, CLOSE, DIFFERS, UNSTEADY, NOT_RUN = "same", "close", "differs", "unsteady", "skipped"
 """How a variant of a case compares with the ordinary way: the same answer; other bits that are right as well; another
 result, which was confirmed alone; another result that does not come again; or it was not run, for the stated reason."""

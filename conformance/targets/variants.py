@@ -6,13 +6,13 @@ options, and other cases in the session where that is faster. Each axis changes 
 level       the graph optimisation levels `basic`, `extended` and `all` (GraphOptimizationLevel of ONNX Runtime)
 io_binding  inputs and outputs bound as OrtValues in the memory of the provider's device (IOBinding of ONNX Runtime)
 context     the model compiled to an EPContext model, which is loaded again, as a `file` and as `bytes`
-            (https://onnxruntime.ai/docs/execution-providers/EP-Context-Design.html); and a `stale` and a `damaged` one,
-            which must be refused
+            (https://onnxruntime.ai/docs/execution-providers/EP-Context-Design.html); from a folder to which it was
+            `moved`; and a `stale` and a `damaged` one, which must be refused
 precision   the options that the target declares under `precisions` in epcheck.toml
 packing     `alone` in its session, and `packed` with a copy of itself
 weights     initializers in a `file` beside the model, and in such a file in `memory`
             (add_external_initializers_from_files_in_memory of ONNX Runtime), both gone before the session runs; beside
-            sessions with `other` weights
+            sessions with `other` weights; `shared` by sessions (SessionOptions.add_initializer)
 options     session options that applications set: `arena` (memory arena and pattern), `parallel` (ORT_PARALLEL),
             `threads` (4 within an operator), `prepacking` (session.disable_prepacking), `deterministic`
 
@@ -33,6 +33,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from epcheck.conformance.records import terms
 from epcheck.conformance.targets.target import CPU, DML, Target, TargetError
 from epcheck.generators.error import EpcheckError
 
@@ -63,7 +64,7 @@ class Axis(StrEnum):
 
 STALE, DAMAGED = "stale", "damaged"
 
-USES = (Axis.THREADS, Axis.RERUNS, Axis.LIFECYCLE, Axis.WEIGHTS, Axis.OPTIONS)
+USES = tuple(map(Axis, terms.USES))
 """The axes on which a session is used as applications use it: what differs there is usage-dependent."""
 
 
@@ -77,6 +78,9 @@ class UsedCases(StrEnum):
 
 DYNAMIC = tuple(f"{Axis.RERUNS}={how}" for how in ("shapes", "sizes"))
 """The uses that need a model with dynamic sizes."""
+
+SHARED = f"{Axis.WEIGHTS}=shared"
+"""The use whose sessions share the values of initializers."""
 
 MOVED = tuple(f"{Axis.WEIGHTS}={where}" for where in ("file", "memory"))
 """The variants whose weights are in a file."""
@@ -95,10 +99,10 @@ a wrong value are."""
 SESSIONS: Mapping[Axis, Mapping[str, Mapping[str, Any]]] = {
     Axis.LEVEL: {level: {"level": level} for level in ("basic", "extended", "all")},
     Axis.IO_BINDING: {"device": {"way": "bound"}},
-    Axis.CONTEXT: {how: {"way": "context", "context": how} for how in ("file", "bytes", STALE, DAMAGED)},
+    Axis.CONTEXT: {how: {"way": "context", "context": how} for how in ("file", "bytes", "moved", STALE, DAMAGED)},
     Axis.WEIGHTS: {
         **{where: {"way": "weights", "weights": where} for where in ("file", "memory")},
-        "other": {"way": "use", "use": f"{Axis.WEIGHTS}=other"},
+        **{how: {"way": "use", "use": f"{Axis.WEIGHTS}={how}"} for how in ("other", "shared")},
     },
     Axis.OPTIONS: {
         "arena": {"arena": True},

@@ -152,6 +152,8 @@ def session_options(ort: Any, case: dict[str, Any], provider: str, how: dict[str
     if how["weights"] == "memory":
         how["content"] = content = (HERE / "weights.bin").read_bytes()  # which must live as long as the options
         options.add_external_initializers_from_files_in_memory(["weights.bin"], [content], [len(content)])
+    for name, value in how.get("initializers", {}).items():
+        options.add_initializer(name, value)
     for key, value in how["config"].items():
         options.add_session_config_entry(key, value)
     if provider != "CPUExecutionProvider" and case["operator"]:
@@ -238,7 +240,7 @@ def source(ort: Any, case: dict[str, Any], provider: str, how: dict[str, Any], f
         if how["context"] in contexts.BREAK:
             make_session(ort, case, provider, how, str(path))
             contexts.BREAK[how["context"]](path)
-        return str(path)
+        return str(contexts.move(path) if how["context"] == contexts.MOVED else path)
     except contexts.NoContextError as error:
         raise CannotRunError(error) from None
     except Exception as error:
@@ -251,13 +253,15 @@ def use_sessions(
     ort: Any, case: dict[str, Any], provider: str, how: dict[str, Any], model: str | bytes, data: dict[str, Any]
 ) -> dict[str, Any]:
     """Make and run sessions as `use` says, each of them with the feeds of the case and with others."""
+    import numpy as np
+
     uses = importlib.import_module("uses")
 
     def bind() -> Any:
         return make_session(ort, case, provider, how, model, placed=False)
 
-    def make_of(content: str | bytes) -> Any:
-        session = make_session(ort, case, provider, how, content, placed=False)
+    def make_of(content: str | bytes, **changes: Any) -> Any:
+        session = make_session(ort, case, provider, {**how, **changes}, content, placed=False)
         names = [output.name for output in session.get_outputs()]
         return lambda feeds: dict(zip(names, session.run(names, feeds)))
 
@@ -266,6 +270,9 @@ def use_sessions(
     def reference() -> Any:
         return ort.InferenceSession(others[0] if others else model, providers=["CPUExecutionProvider"])
 
+    file = HERE / "initializers.npz"
+    arrays = np.load(file) if file.exists() else {}
+    shared = {name[len("initializer.") :]: ort.OrtValue.ortvalue_from_numpy(arrays[name]) for name in arrays}
     kept: list[Any] = []
 
     def accepts(feeds: dict[str, Any]) -> bool:
@@ -283,6 +290,7 @@ def use_sessions(
         bind=bind,
         reference=reference,
         register_again=functools.partial(register_again, ort, provider) if how["plugin"] else None,
+        share=functools.partial(make_of, model, initializers=shared) if shared else None,
     )
     feeds = {name[len("input.") :]: value for name, value in data.items() if name.startswith("input.")}
     try:

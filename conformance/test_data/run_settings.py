@@ -8,7 +8,7 @@ options    of the provider
 config     session options, besides those that prove placement
 plugin     `package` or `library`, and `device`, of a provider that has a library of its own; else null
 device     where inputs and outputs are bound; empty where they are not
-context    `file`, `bytes`, `stale`, `damaged`: by which EPContext model it goes; else empty
+context    `file`, `bytes`, `moved`, `stale`, `damaged`: by which EPContext model it goes; else empty
 model      the file that the session is made of
 prefixes   what stands before each name in that model, once for each copy of the case; empty for one
 weights    `file` or `memory`: where the model's initializers are; else empty
@@ -38,12 +38,14 @@ SETTINGS = ("arena", "parallel", "deterministic", "threads")
 @dataclass(frozen=True)
 class VariedModel:
     """The model of a variant. prefixes: what stands before the names of each copy of the case, where two share the
-    session. weights: the file that its initializers are in; empty for none. others: the other models of a use."""
+    session. weights: the file that its initializers are in; empty for none. others: the other models of a use.
+    initializers: an npz file of those that its sessions share; empty for none."""
 
     model: bytes
     prefixes: tuple[str, ...] = ()
     weights: bytes = b""
     others: tuple[bytes, ...] = ()
+    initializers: bytes = b""
 
 
 def apply_target(judged: Judged, target: Target, varied: VariedModel | None) -> Judged:
@@ -58,6 +60,8 @@ def apply_target(judged: Judged, target: Target, varied: VariedModel | None) -> 
         files[VARIED] = varied.model
     if varied and varied.weights:
         files[protocol.WEIGHTS_FILE] = varied.weights
+    if varied and varied.initializers:
+        files[protocol.INITIALIZERS_FILE] = varied.initializers
     names = [protocol.OTHER_FILE.format(number) for number in range(len(varied.others) if varied else 0)]
     if varied:
         files.update(zip(names, varied.others, strict=True))

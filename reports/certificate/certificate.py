@@ -28,9 +28,6 @@ NO_LEVEL, PART = "none", "a part"
 WITH_EXCLUSIONS = " with exclusions"
 """What follows the name of a list where failures are tolerated, each with its reason."""
 
-USES = ("threads", "reruns", "lifecycle", "weights", "options")
-"""The axes of use, in the order in which they are shown."""
-
 PROVEN, WRONG, UNTAKEN, UNPROVEN = "proven", "wrong", "never taken", "without a case"
 """What the run says of a registered kernel's operator: every case that the provider takes is right; some are not; there
 are cases, and it takes none; the suite has none."""
@@ -233,7 +230,7 @@ def _list_obstacles(certificate: Certificate, problem: str, lists: Sequence[Must
     if values.flaky:
         yield f"{format_count(values.flaky, 'case is', 'cases are')} flaky."
     if missing := [
-        axis for axis in USES if not any(use.axis == axis and use.same + use.differs for use in certificate.uses)
+        axis for axis in terms.USES if not any(use.axis == axis and use.same + use.differs for use in certificate.uses)
     ]:
         yield f"No case was used on {', '.join(missing)}."
     for rule in certificate.rules(BROKEN):
@@ -261,7 +258,7 @@ class _Counted:
             statuses[record.status] += 1
             self._exclusions[key] = statuses, min(example, record.case_id)
         for result in record.variants:
-            if result.variant.partition("=")[0] not in USES:
+            if result.variant.partition("=")[0] not in terms.USES:
                 continue
             counts = self._uses.setdefault(result.variant, Counter())
             counts[result.state] += 1
@@ -278,7 +275,7 @@ class _Counted:
 
     def list_uses(self) -> Iterator[Use]:
         """The ways of use, by axis."""
-        for variant in sorted(self._uses, key=lambda name: (USES.index(name.partition("=")[0]), name)):
+        for variant in sorted(self._uses, key=lambda name: (terms.USES.index(name.partition("=")[0]), name)):
             counts = self._uses[variant]
             example, reason = self._examples.get(variant, ("", ""))
             yield Use(

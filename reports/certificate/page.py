@@ -14,7 +14,6 @@ from epcheck.reports.certificate.certificate import (
     PROVEN,
     UNPROVEN,
     UNTAKEN,
-    USES,
     WRONG,
     Certificate,
 )
@@ -45,7 +44,7 @@ def write_page(file: IO[bytes], certificate: Certificate) -> None:
         is_part=certificate.list == PART,
         rules=sorted(certificate.contract.rules, key=lambda rule: order[rule.state]),
         claims={state: [c for c in certificate.claims if c.state == state] for state in SHOWN_CLAIMS},
-        axes={axis: [use for use in certificate.uses if use.axis == axis] for axis in USES},
+        axes={axis: [use for use in certificate.uses if use.axis == axis] for axis in terms.USES},
         glance=list(_list_at_a_glance(certificate)),
         facts=[(name, facts[name]) for name in FACTS if facts.get(name)],
         plugin=facts.get("plugin", ""),

@@ -9,10 +9,10 @@ from epcheck.conformance.preparation import directml_program, model_parts, pack,
 from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records.outcome import DONE, FAILED, PLACED, Outcome
 from epcheck.conformance.targets.target import DISABLE_FALLBACK, Target
-from epcheck.conformance.targets.variants import DYNAMIC, MOVED
+from epcheck.conformance.targets.variants import DYNAMIC, MOVED, SHARED
 from epcheck.conformance.workers import session_result
 from epcheck.conformance.workers.process import FrameReceived
-from epcheck.conformance.workers.program.protocol import OTHER, WEIGHTS, WEIGHTS_FILE
+from epcheck.conformance.workers.program.protocol import INITIALIZER, OTHER, WEIGHTS, WEIGHTS_FILE
 from epcheck.conformance.workers.request import run_request
 from epcheck.conformance.workers.session_result import SessionResult
 from epcheck.generators import schema
@@ -42,6 +42,8 @@ def encode(name: str, cases: Sequence[PreparedCase], target: Target, place: bool
         ]
         for number, other in enumerate(used_models.list_others(target.variant, model)):
             feeds.append((f"{OTHER}{number}", "uint8", (len(other),), other))
+        if target.variant == SHARED:
+            feeds += [(INITIALIZER + name, *rest) for name, *rest in used_models.list_initializers(model)]
         if target.variant in DYNAMIC:
             model = used_models.open_sizes(model)
         elif target.variant in MOVED:

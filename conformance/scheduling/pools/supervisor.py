@@ -17,6 +17,7 @@ from epcheck.conformance.targets.variants import is_use
 from epcheck.conformance.workers.client import WorkerClient, WorkerLost
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import Event, FrameReceived
+from epcheck.conformance.workers.program.backends.declined import DECLINED
 from epcheck.conformance.workers.session_result import session_result
 
 BATCH = 16
@@ -225,6 +226,8 @@ class Supervisor:
             self._client.retire()
         elif self.is_aside:
             self._client.kill("others run what it was sent")
+        elif result.failed and is_use(target.variant) and not result.message.startswith(DECLINED):
+            self._replace_worker("a use of its sessions failed, and may have left something behind")
         if not outcomes:
             self._source.split(jobs, result.message, result.ran_out_of_memory)
             return
@@ -236,6 +239,14 @@ class Supervisor:
     def _flush(self) -> None:
         self._unsent = 0
         self._client.flush()
+
+    def _replace_worker(self, because: str) -> None:
+        """End the worker; the next one runs what was sent to it."""
+        others = [*self._sent]
+        self._sent.clear()
+        self._under_way = 0
+        self._client.kill(because)
+        self._source.give_back(others)
 
     def _lost(self, lost: WorkerLost) -> None:
         """The worker is gone: the first session that was sent is the culprit, the others are run by the next worker."""

@@ -43,9 +43,10 @@ gets no data of other files: their folder is in `config`, as a session has it. `
 
 `run` also has `level`, as below, and `way`, where the session is run in another way, and once: "bound" binds inputs and
 outputs in the memory of the provider's device; "context" compiles the model to an EPContext model and loads that, as
-`context` says: from its "file" or its "bytes", or after it was made "stale" or "damaged"; "weights" takes the
+`context` says: from its "file" or its "bytes", or after it was "moved" or made "stale" or "damaged"; "weights" takes the
 initializers' data, the tensor WEIGHTS, from a file beside the model or, as `weights` says, from one in "memory"; "use"
-runs sessions as the `use` of `backends/uses.py` does, of the model and of those in the tensors OTHER and a number.
+runs sessions as the `use` of `backends/uses.py` does, of the model and of those in the tensors OTHER and a number;
+they share the tensors INITIALIZER and the name of an initializer.
 `threads`, `arena`, `parallel` and `deterministic` are options.
 
 `registry` asks for what the build of the runtime has: its `schemas` [[domain, operator]]; where `kernels` is true the
@@ -87,6 +88,9 @@ WEIGHTS, WEIGHTS_FILE = "\0weights", "weights.bin"
 
 OTHER, OTHER_FILE = "\0other ", "other{}.onnx"
 """What the tensors of a request begin with that are the other models of a use, and the files of a reproduction."""
+
+INITIALIZER, INITIALIZERS_FILE = "\0initializer ", "initializers.npz"
+"""What the tensors of a request begin with that sessions share as initializers, and the file of a reproduction."""
 
 LEVELS = {
     "disabled": "ORT_DISABLE_ALL",

@@ -43,6 +43,7 @@ def test_every_axis_but_those_of_use_changes_one_thing() -> None:
         "io_binding=device": ({"way": "bound"}, {"device": "CPU"}, False),
         "context=file": ({"way": "context", "context": "file"}, {"device": "CPU"}, False),
         "context=bytes": ({"way": "context", "context": "bytes"}, {"device": "CPU"}, False),
+        "context=moved": ({"way": "context", "context": "moved"}, {"device": "CPU"}, False),
         "context=stale": ({"way": "context", "context": "stale"}, {"device": "CPU"}, False),
         "context=damaged": ({"way": "context", "context": "damaged"}, {"device": "CPU"}, False),
         "precision=f32": ({}, {"device": "CPU", "precision": "FP32"}, False),
@@ -62,7 +63,7 @@ def test_every_axis_of_use_says_how_the_worker_uses_sessions() -> None:
                 "threads=2", "threads=4", "threads=shared", "threads=first", "threads=creation", "reruns=feeds",
                 "reruns=shapes", "reruns=sizes", "reruns=types", "reruns=bound", "reruns=in_place",
                 "lifecycle=repeated", "lifecycle=failed", "lifecycle=order", "lifecycle=registered", "lifecycle=exit",
-                "weights=other",
+                "weights=other", "weights=shared",
             )
         },
         "weights=file": {"way": "weights", "weights": "file"},

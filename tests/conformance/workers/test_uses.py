@@ -254,6 +254,7 @@ def test_no_use_finds_anything_in_a_right_session(use: str) -> None:
         reference=Bindable,
         register_again=lambda: None,
         end=lambda _: 0,
+        share=make_right,
     )
     if use in ("threads=2", "threads=4", "threads=shared", "threads=creation"):
         sessions = replace(sessions, others=(make_right,))
@@ -325,6 +326,13 @@ def test_sessions_that_have_the_weights_of_another_are_told() -> None:
     by_name = ByName()
     sessions = uses.Sessions(lambda: by_name.make(2), others=(lambda: by_name.make(3),))
     assert found_by("weights=other", sessions) == "outputs"
+
+
+def test_shared_weights_that_go_with_the_first_session_are_told() -> None:
+    sessions = uses.Sessions(make_right, share=ReleasedForAll())
+    assert found_by("weights=shared", sessions) == "outputs"
+    with pytest.raises(uses.NotUsableError, match="no initializer that sessions can share"):
+        found_by("weights=shared", replace(sessions, share=None))
 
 
 def test_bytes_behind_a_bound_output_are_watched() -> None:

@@ -102,6 +102,7 @@ class Compiling:
     def __init__(self, refuses: bool = False) -> None:
         self.refuses = refuses
         self.embedded = False
+        self.folders: list[Path] = []
         self.loaded: list[tuple[bytes, bytes]] = []
 
     def compiler(self, _request: Mapping[str, Any], _model: bytes, embedded: bool) -> Compiling:
@@ -128,6 +129,7 @@ class Compiling:
         elif self.refuses:
             raise RuntimeError("cannot be imported")
         elif isinstance(model, str):
+            self.folders.append(Path(model).parent)
             self.loaded.append((Path(model).read_bytes(), (Path(model).parent / "context.bin").read_bytes()))
         else:
             self.loaded.append((model, b""))
@@ -163,6 +165,12 @@ def test_a_context_is_loaded_from_its_file_and_from_its_bytes(
         monkeypatch.delattr(variants.onnxruntime, "ModelCompiler")
     (model, beside), (embedded, nothing) = *loaded("file"), *loaded("bytes")
     assert (model, beside, nothing) == (embedded, b"compiled", b"")
+
+
+def test_a_moved_context_is_loaded_from_another_folder() -> None:
+    moved, made = Compiling(), Compiling()
+    assert loaded("moved", moved) == loaded("file", made)
+    assert [backend.folders[0].name.startswith("epcheck-context-") for backend in (moved, made)] == [False, True]
 
 
 def test_a_stale_context_names_another_release_and_is_else_the_same() -> None:

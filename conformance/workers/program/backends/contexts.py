@@ -1,4 +1,4 @@
-"""EPContext models: whether a provider compiled anything, and how what it compiled is made stale or damaged.
+"""EPContext models: whether a provider compiled anything, and how what it compiled is made stale, damaged or moved.
 
 https://onnxruntime.ai/docs/execution-providers/EP-Context-Design.html. The `run.py` of a reproduction has a copy of
 this file beside it, so it needs nothing else of epcheck.
@@ -48,6 +48,19 @@ def damage(path: Path) -> None:
         content = other.read_bytes()
         other.write_bytes(content[: len(content) // 2].ljust(len(content), b"\0"))
 
+
+def move(path: Path) -> Path:
+    """Move the model and what is beside it into another folder; the model's new path."""
+    folder = path.parent / MOVED
+    beside = [*path.parent.iterdir()]
+    folder.mkdir()
+    for file in beside:
+        file.rename(folder / file.name)
+    return folder / path.name
+
+
+MOVED = "moved"
+"""The context is loaded from another folder than that in which it was compiled."""
 
 BREAK = {"stale": make_stale, "damaged": damage}
 """How a context is broken -> what does it to the model's path; both must then be refused."""

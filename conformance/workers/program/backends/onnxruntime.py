@@ -227,6 +227,8 @@ class OnnxRuntimeBackend:
             options.add_session_config_entry(key, value)
         for name, content in request.get("files", {}).items():
             options.add_external_initializers_from_files_in_memory([name], [content], [len(content)])
+        for name, value in request.get("initializers", {}).items():
+            options.add_initializer(name, value)
         unrecorded = not self.keeps_record(request) or request.get("bodies")
         if request.get("profile", unrecorded):
             options.enable_profiling = True

@@ -36,7 +36,8 @@ class Sessions:
     others: make sessions of the other models that the use needs. bind, reference: make an InferenceSession of the
     model, which outputs can be bound to: the provider's, and one of the CPU provider of the first of `others`, or of
     the model. register_again: takes the library of the provider away and registers it again. end: makes a session in a
-    process of its own, runs the feeds, and ends the process while the session is there; its exit code.
+    process of its own, runs the feeds, and ends the process while the session is there; its exit code. share: makes a
+    session of the model whose initializers have the memory that all sessions made so share.
     """
 
     make: Callable[[], Session]
@@ -47,6 +48,7 @@ class Sessions:
     reference: Callable[[], Any] | None = None
     register_again: Callable[[], None] | None = None
     end: Callable[[Values], int] | None = None
+    share: Callable[[], Session] | None = None
 
     def __call__(self) -> Session:
         return self.make()
@@ -55,9 +57,12 @@ class Sessions:
 RUNS, MOST_RUNS = 8, 400
 """Runs of each session that others run beside, at least, and those of one that waits for the others."""
 
-SESSIONS = 40
-"""Sessions that are created, run and released before one counts what they have left behind. The first quarter is not
-counted: a runtime keeps some of what it makes once."""
+SESSIONS, FEWEST_SESSIONS, SESSIONS_S = 200, 40, 1.0
+"""Sessions that are created, run and released before one counts what they have left behind; fewer where they take
+longer than so many seconds. The first quarter is not counted: a runtime keeps some of what it makes once."""
+
+COUNTED_SESSIONS = 10
+"""Sessions after which one counts."""
 
 KEPT_BYTES = 64 << 10
 """Of resident memory that each released session may leave: an allocator does not give all back."""
@@ -485,6 +490,20 @@ def run_other_weights(create: Sessions, feeds: Values) -> Values:
     return _first_other(found, found[0])
 
 
+def run_shared_weights(create: Sessions, feeds: Values) -> Values:
+    """Sessions that share the memory of their initializers: two run, the older one is released, the younger one and a
+    third run."""
+    if create.share is None:
+        raise NotUsableError("it has no initializer that sessions can share")
+    expected = create()(feeds)
+    older, younger = create.share(), create.share()
+    found = [older(feeds), younger(feeds)]
+    del older
+    gc.collect()
+    found += [younger(feeds), create.share()(feeds)]
+    return _first_other(found, expected)
+
+
 def _differ_on_cpu(create: Sessions, feeds: Values) -> bool:
     """Whether the CPU provider gives other values with the other weights."""
     assert create.reference is not None
@@ -512,19 +531,22 @@ def _distance(first: Values, second: Values) -> float:
 
 
 def run_repeatedly(create: Sessions, feeds: Values) -> Values:
-    """SESSIONS sessions, one after the other. Raises UseError where something of each of them stays."""
+    """Up to SESSIONS sessions, one after the other. Raises UseError where something of each of them stays."""
     expected = outputs = create()(feeds)
-    counted = [measure_process()]
-    for number in range(SESSIONS):
+    counted, began = [measure_process()], time.monotonic()
+    for number in range(1, SESSIONS + 1):
         outputs = create()(feeds)
         if is_other(outputs, expected):
             return outputs
-        if number + 1 in (SESSIONS // 4, SESSIONS // 2, SESSIONS):
+        if number % COUNTED_SESSIONS == 0:
             gc.collect()
             counted.append(measure_process())
-    _, quarter, half, end = counted
+            if number >= FEWEST_SESSIONS and time.monotonic() > began + SESSIONS_S:
+                break
+    steps = len(counted) - 1
+    quarter, half, end = counted[steps // 4], counted[steps // 2], counted[steps]
     for what, most in (("handles", 0.5), ("threads", 0.5), ("bytes of memory", KEPT_BYTES)):
-        sessions = SESSIONS // 4, SESSIONS // 2
+        sessions = (steps // 2 - steps // 4) * COUNTED_SESSIONS, (steps - steps // 2) * COUNTED_SESSIONS
         grown = half.get(what, 0) - quarter.get(what, 0), end.get(what, 0) - half.get(what, 0)
         if all(each > most * count for each, count in zip(grown, sessions)):
             raise UseError(f"{sum(sessions)} sessions that were released leave {sum(grown):,} {what}")
@@ -607,6 +629,7 @@ USES: dict[str, Callable[[Sessions, Values], Values]] = {
     "reruns=bound": run_bound,
     "reruns=in_place": run_in_place,
     "weights=other": run_other_weights,
+    "weights=shared": run_shared_weights,
     "lifecycle=repeated": run_repeatedly,
     "lifecycle=failed": run_after_failure,
     "lifecycle=order": run_in_order,

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
-from ..protocol import OTHER, WEIGHTS, WEIGHTS_FILE
+from ..protocol import INITIALIZER, OTHER, WEIGHTS, WEIGHTS_FILE
 from . import contexts, uses
 from .declined import NotApplicableError
 from .values import name_outputs
@@ -92,6 +92,8 @@ def _run_compiled(
             except Exception as error:
                 raise NotApplicableError(f"the context is refused as it was made: {error}") from None
             contexts.BREAK[how](path)
+        if how == contexts.MOVED:
+            compiled = str(contexts.move(path))
         session = _time_creation(backend, request, compiled, answer)
         answer["stage"] = "run"
         names = [output.name for output in session.get_outputs()]
@@ -172,9 +174,14 @@ def _in_use(
     answer["stage"] = "run"
     unprofiled = {**request, "profile": False}
     models = [feeds.pop(name).tobytes() for name in sorted(feeds) if name.startswith(OTHER)]
+    shared = {
+        name.removeprefix(INITIALIZER): onnxruntime.OrtValue.ortvalue_from_numpy(feeds.pop(name))
+        for name in [*feeds]
+        if name.startswith(INITIALIZER)
+    }
 
-    def make_of(content: bytes) -> uses.Session:
-        session = backend.session(unprofiled, content)
+    def make_of(content: bytes, **changes: Any) -> uses.Session:
+        session = backend.session({**unprofiled, **changes}, content)
         names = [output.name for output in session.get_outputs()]
         return lambda values: name_outputs(names, session.run(names, values))
 
@@ -188,6 +195,7 @@ def _in_use(
         reference.session,
         backend.plugin.register_again if backend.plugin else None,
         functools.partial(_end_process, backend, unprofiled, model),
+        functools.partial(make_of, model, initializers=shared) if shared else None,
     )
     try:
         outputs = uses.USES[request["use"]](sessions, feeds)
