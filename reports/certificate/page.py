@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import IO
 
+from epcheck.conformance.records import terms
 from epcheck.conformance.records.contract import STATES
 from epcheck.reports.certificate.certificate import (
     EXAMPLES,

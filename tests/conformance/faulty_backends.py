@@ -73,6 +73,15 @@ def wrong_after_case_2(_model: bytes, feeds: Feeds) -> dict[str, Array]:
     return {"y": feeds["x"] + spoilt}
 
 
+def fails_from_case_0(_model: bytes, feeds: Feeds) -> dict[str, Array]:
+    """Every call fails after that of case 0."""
+    if int(feeds["x"][1]) == 0:
+        _lost.append("no slot is free")
+    if _lost:
+        raise RuntimeError(_lost[0])
+    return {"y": feeds["x"]}
+
+
 def slow(_model: bytes, feeds: Feeds) -> dict[str, Array]:
     time.sleep(0.05)
     return {"y": feeds["x"]}

@@ -43,7 +43,7 @@ gets no data of other files: their folder is in `config`, as a session has it. `
 
 `run` also has `level`, as below, and `way`, where the session is run in another way, and once: "bound" binds inputs and
 outputs in the memory of the provider's device; "context" compiles the model to an EPContext model and loads that, as
-`context` says: from its "file" or its "bytes", or after it was "moved" or made "stale" or "damaged"; "weights" takes the
+`context` says: from its "file" or its "bytes", or after it was "moved" or made "stale" or "damaged"; "weights" has the
 initializers' data, the tensor WEIGHTS, from a file beside the model or, as `weights` says, from one in "memory"; "use"
 runs sessions as the `use` of `backends/uses.py` does, of the model and of those in the tensors OTHER and a number;
 they share the tensors INITIALIZER and the name of an initializer.

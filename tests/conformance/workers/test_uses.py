@@ -381,7 +381,8 @@ def test_sessions_that_cannot_be_created_leave_room_for_others() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="handles are counted there, threads are not")
-def test_what_released_sessions_leave_is_counted() -> None:
+def test_what_released_sessions_leave_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uses, "SESSIONS_S", 60.0)
     counted = uses.SESSIONS - uses.SESSIONS // 4
     handles = Leaks(lambda: os.open(os.devnull, os.O_RDONLY))
     try:

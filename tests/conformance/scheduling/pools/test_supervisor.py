@@ -14,12 +14,13 @@ import pytest
 from small_cases import HERE, backend, identity, processes_with
 
 from epcheck.conformance.preparation import prepared_case
-from epcheck.conformance.records.outcome import CRASHED, DONE, Outcome
+from epcheck.conformance.records.outcome import CRASHED, DONE, FAILED, Outcome
 from epcheck.conformance.scheduling.case_scheduler import CaseScheduler
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.pools.pool import Pool
 from epcheck.conformance.scheduling.pools.supervisor import Job
 from epcheck.conformance.targets.target import Target
+from epcheck.conformance.targets.variants import variant_of
 from epcheck.conformance.workers.client import STARTS, TargetDown
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import Event
@@ -112,9 +113,10 @@ class Driver:
         self.pool.close()
         self.idle_workers.close()
 
-    def run(self, *faults: str) -> list[Outcome]:
+    def run(self, *faults: str, target: Target | None = None) -> list[Outcome]:
         for number, fault in enumerate(faults):
-            self.pool.submit(Job(prepared_case.of(identity(f"{number}", number, fault).build()), self.outcomes.append))
+            prepared = prepared_case.of(identity(f"{number}", number, fault).build())
+            self.pool.submit(Job(prepared, self.outcomes.append, target=target))
         while len(self.outcomes) < len(faults):
             self.pool.advance(last=True)
             for supervisor in self.pool.supervisors:
@@ -149,6 +151,16 @@ def test_alone_means_that_nothing_ran_before() -> None:
     together.close()
     apart.close()
     assert answers == [[0.0, 1.0, 2.0, 3.0, 4.0, 6.0], [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]]
+
+
+def test_a_worker_in_which_a_use_failed_runs_nothing_else() -> None:
+    target = backend("fails_from_case_0")
+    found = []
+    for variant in (None, variant_of(target, "reruns=feeds")):
+        driver = Driver(target)
+        found.append([outcome.kind for outcome in driver.run("", "", "", target=variant)])
+        driver.close()
+    assert found == [[FAILED, FAILED, FAILED], [FAILED, DONE, DONE]]
 
 
 def test_the_memory_bound_holds_while_a_worker_starts() -> None:
