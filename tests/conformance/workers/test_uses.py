@@ -326,6 +326,8 @@ def test_sessions_that_have_the_weights_of_another_are_told() -> None:
     by_name = ByName()
     sessions = uses.Sessions(lambda: by_name.make(2), others=(lambda: by_name.make(3),))
     assert found_by("weights=other", sessions) == "outputs"
+    with pytest.raises(uses.NotUsableError, match="the other values of its initializers are not valid"):
+        found_by("weights=other", replace(sessions, accepts=lambda _: False))
 
 
 def test_shared_weights_that_go_with_the_first_session_are_told() -> None:

@@ -32,12 +32,13 @@ class Sessions:
     """Called, it makes a session of the model.
 
     settle: is called after a run that failed: DirectML's provider keeps commands of such a run, and what becomes of
-    them is the matter of one use alone. accepts: whether feeds of other sizes are valid: some kernels do not look.
-    others: make sessions of the other models that the use needs. bind, reference: make an InferenceSession of the
-    model, which outputs can be bound to: the provider's, and one of the CPU provider of the first of `others`, or of
-    the model. register_again: takes the library of the provider away and registers it again. end: makes a session in a
-    process of its own, runs the feeds, and ends the process while the session is there; its exit code. share: makes a
-    session of the model whose initializers have the memory that all sessions made so share.
+    them is the matter of one use alone. accepts: whether the CPU provider takes feeds, of the first of `others` or of
+    the model: some kernels do not look whether sizes and values are valid. others: make sessions of the other models
+    that the use needs. bind, reference: make an InferenceSession of the model, which outputs can be bound to: the
+    provider's, and one of the CPU provider of the first of `others`, or of the model. register_again: takes the library
+    of the provider away and registers it again. end: makes a session in a process of its own, runs the feeds, and ends
+    the process while the session is there; its exit code. share: makes a session of the model whose initializers have
+    the memory that all sessions made so share.
     """
 
     make: Callable[[], Session]
@@ -472,6 +473,8 @@ def run_other_weights(create: Sessions, feeds: Values) -> Values:
     released while a younger one of the model is there."""
     if not create.others:
         raise NotUsableError("it has no initializer that can have other values")
+    if not create.accepts(feeds):
+        raise NotUsableError("the other values of its initializers are not valid")
     (other,) = create.others
     wanted = other()(feeds)
     found = []
