@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -19,7 +19,7 @@ from epcheck.conformance.records.record import VariantResult
 from epcheck.conformance.records.repro_command import of_variant, on_target
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.target import Target
-from epcheck.conformance.targets.variants import DAMAGED, FORBIDDEN, STALE, Axis, is_use
+from epcheck.conformance.targets.variants import DAMAGED, DYNAMIC, FORBIDDEN, STALE, Axis, is_use
 from epcheck.conformance.workers.program.backends.declined import DECLINED
 from epcheck.conformance.workers.program.backends.uses import FOUND
 
@@ -33,6 +33,13 @@ NOT_RIGHT = "the plain run is not right"
 BROKEN = tuple(f"{Axis.CONTEXT}={how}" for how in (STALE, DAMAGED))
 
 
+UNCHECKED: Mapping[str, str] = {
+    "Inverse": "the CPU provider does not check that matrices are square",
+    "RotaryEmbedding": "the CPU provider does not check that the size of a head is even",
+}
+"""Operator -> why other sizes of its inputs may be invalid although the CPU provider takes them."""
+
+
 def why_not(prepared: PreparedCase, target: Target, ordinary: Opinion) -> str:
     """Why a variant of a case is not run; empty where it is. ordinary: what the ordinary way gives."""
     if ordinary.status == terms.UNPLACED and not target.packed:
@@ -41,6 +48,8 @@ def why_not(prepared: PreparedCase, target: Target, ordinary: Opinion) -> str:
         return ENDS
     if is_use(target.variant) and (ordinary.status != terms.PASS or prepared.must_be_refused):
         return NOT_RIGHT
+    if target.variant in DYNAMIC and prepared.op_type in UNCHECKED:
+        return UNCHECKED[prepared.op_type]
     if prepared.may_be_refused:
         return "the standard leaves a part of it undefined"
     if target.packed and (prepared.must_be_refused or not prepared.graph or not prepared.emptiness):
@@ -68,7 +77,7 @@ def compare(
 ) -> VariantResult:
     """How a variant compares with the ordinary way. answer, bits: those of the outputs of the two."""
     name, message = target.variant, judged.message
-    if judged.status in (terms.REFUSED, terms.PASS) and message.startswith(DECLINED):
+    if judged.status in (terms.REFUSED, terms.UNPLACED, terms.PASS) and message.startswith(DECLINED):
         return VariantResult(name, terms.NOT_RUN, message.removeprefix(DECLINED))
     if name in BROKEN:
         return _of_broken(name, outcome, judged, judged.status == ordinary.status and answer == bits)

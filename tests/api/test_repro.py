@@ -113,7 +113,7 @@ def test_the_script_of_a_use_finds_what_the_use_finds(tmp_path: Path) -> None:
     folder = api.repro(api.ReproOptions(RELU, target="cpu", variant="reruns=feeds", out=tmp_path))
     script_of_uses = folder / "uses.py"
     found = 'raise UseError("3 sessions that were released leave 3 handles")\n    '
-    text = script_of_uses.read_text().replace("    others = change_values(feeds)", f"    {found}others = {{}}", 2)
+    text = script_of_uses.read_text().replace("    others = change_values(create, feeds)", f"    {found}others = {{}}", 2)
     script_of_uses.write_text(text)
     code, lines = script(folder)
     assert code == 1

@@ -408,11 +408,12 @@ def test_what_released_sessions_leave_is_counted(monkeypatch: pytest.MonkeyPatch
 
 def test_other_feeds_are_in_the_range_of_the_first_and_leave_parameters_alone() -> None:
     feeds = {"x": np.array([1, 2, 3], np.float32), "axes": np.array([0, 1]), "q": np.array([[1, 2]], np.uint8)}
-    changed = uses.change_values(feeds)
+    changed = uses.change_values(uses.Sessions(make_right), feeds)
     assert changed["x"].tolist() == [3, 1, 2]
     assert changed["axes"] is feeds["axes"]
     assert changed["q"].tolist() == [[2, 1]]
-    assert uses.change_values({"x": np.ones(3, np.float32)}) == {}
+    assert uses.change_values(uses.Sessions(make_right), {"x": np.ones(3, np.float32)}) == {}
+    assert uses.change_values(uses.Sessions(make_right, accepts=lambda _: False), feeds) == {}
 
 
 def test_another_size_is_that_of_all_inputs_of_the_first_shape() -> None:

@@ -121,20 +121,20 @@ class UseError(Exception):
 def run_threads(create: Sessions, feeds: Values, count: int) -> Values:
     """Sessions of their own in so many threads, which all begin at once: each creates a session and runs it, twice;
     those with odd numbers have other values. Then the same with large feeds, where the model takes them."""
-    outputs = _run_at_once(create.make, feeds, count, sessions=2)
+    outputs = _run_at_once(create, create.make, feeds, count, sessions=2)
     if large := enlarge(create, feeds):
         make, values = large
-        _run_at_once(make, values, count, sessions=1, is_large=True)
+        _run_at_once(create, make, values, count, sessions=1, is_large=True)
     return outputs
 
 
 def run_shared(create: Sessions, feeds: Values, count: int = 5) -> Values:
     """One session for all threads; those with odd numbers have other feeds, where there are any. Then one session and
     large feeds, where the model takes them."""
-    outputs = _run_at_once(_share(create.make()), feeds, count, sessions=1)
+    outputs = _run_at_once(create, _share(create.make()), feeds, count, sessions=1)
     if large := enlarge(create, feeds):
         make, values = large
-        _run_at_once(_share(make()), values, count, sessions=1, is_large=True)
+        _run_at_once(create, _share(make()), values, count, sessions=1, is_large=True)
     return outputs
 
 
@@ -153,12 +153,12 @@ def _share(session: Session) -> Callable[[], Session]:
 
 
 def _run_at_once(
-    make: Callable[[], Session], feeds: Values, count: int, sessions: int, is_large: bool = False
+    create: Sessions, make: Callable[[], Session], feeds: Values, count: int, sessions: int, is_large: bool = False
 ) -> Values:
     """So many threads that begin at once; each makes `sessions` sessions and runs each until all have run RUNS times.
     Of those that have the feeds the first outputs that differ. Raises UseError for others that differ."""
     expected = make()(feeds)
-    others = change_values(feeds)
+    others = change_values(create, feeds)
     wanted = make()(others) if others else expected
     runs = [0] * count
     least_s = LARGE_S / 2 if is_large else 0.0
@@ -231,7 +231,7 @@ def run_again(create: Sessions, feeds: Values) -> Values:
         raise NotUsableError("it has no input")
     restore_denormals()
     had_denormals = keeps_denormals()
-    others = change_values(feeds)
+    others = change_values(create, feeds)
     turns = [feeds, others] if others else [feeds]
     wanted = [create()(_copy(values)) for values in reversed(turns)][::-1]
     session = create()
@@ -368,7 +368,7 @@ def run_bound(create: Sessions, feeds: Values) -> Values:
     Raises UseError where a run writes beyond an output."""
     expected = create()(_copy(feeds))
     session = _bind(create, feeds, expected)
-    others = change_values(feeds)
+    others = change_values(create, feeds)
     turns = [feeds, others, feeds] if others else [feeds, feeds]
     wanted = create()(_copy(others)) if others else expected
     if {name: (value.dtype, value.shape) for name, value in wanted.items()} != {
@@ -647,14 +647,15 @@ def is_other(first: Values, second: Values) -> bool:
     return first.keys() != second.keys() or any(_describe(first[name]) != _describe(second[name]) for name in first)
 
 
-def change_values(feeds: Values) -> Values:
+def change_values(create: Sessions, feeds: Values) -> Values:
     """The feeds with the elements of floating-point and 8-bit tensors one place further, so that each is in the range
-    that it was in; empty where that changes nothing. What has other types may be an index or a size."""
+    that it was in; empty where that changes nothing, or they are not valid, as the batch indices of MaxRoiPool. What has
+    other types may be an index or a size."""
     changed = dict(feeds)
     for name, value in feeds.items():
         if isinstance(value, np.ndarray) and _is_data(value) and value.size > 1:
             changed[name] = np.roll(value.reshape(-1), 1).reshape(value.shape)
-    return changed if is_other(changed, feeds) else {}
+    return changed if is_other(changed, feeds) and create.accepts(changed) else {}
 
 
 def change_size(feeds: Values, times: float) -> Values:
