@@ -35,6 +35,7 @@ from epcheck.conformance.targets.config import BUILT_IN, refuse_reserved
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.plugin import PREFIX, Plugin, device_of, provider_of
 from epcheck.conformance.targets.recipes import environment as recipes
+from epcheck.conformance.targets.recipes.recipe import RECIPES
 from epcheck.conformance.targets.target import (
     CPU,
     DML,
@@ -266,9 +267,11 @@ def _plugin(name: str, plugin: Plugin, path: str, variables: Mapping[str, str] |
         raise TargetError(f"target '{name}': no such interpreter: {path}")
     environment = {**os.environ, **variables} if variables else None
     provider = provider_of(name, plugin, (path,), environment)
+    shipped = [recipe.name for recipe in RECIPES.values() if recipe.plugin and recipe.plugin == plugin.package]
     return Target(
         name, (path,), ("onnxruntime", *replace(plugin, provider=provider).arguments()), environment=environment,
         provider=provider, config=STRICT, device="cpu", pack=PACK, is_plugin=True, set_variables=variables or {},
+        expectations=tuple(each for recipe in shipped for each in expectation_file.load_shipped(recipe)),
     )  # fmt: skip
 
 

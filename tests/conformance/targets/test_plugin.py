@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from epcheck.conformance.targets import config
+from epcheck.conformance.targets import config, expectation_file
 from epcheck.conformance.targets.plugin import Plugin, device_of
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import WORKER, TargetError
@@ -48,6 +48,12 @@ def test_a_named_provider_is_not_asked_for_and_reaches_the_worker_with_its_devic
     assert target.stated_facts() == {"provider_options": "level=2", "environment": "MINE=1"}
     assert target.environment is not None
     assert target.environment["MINE"] == "1"
+
+
+def test_a_package_has_the_expectations_that_its_environment_has() -> None:
+    target = resolve("ep:onnxruntime_ep_webgpu#WebGpuExecutionProvider")
+    assert target.expectations == expectation_file.load_shipped("webgpu") != ()
+    assert resolve("ep:epcheck_of_nobody#MineExecutionProvider").expectations == ()
 
 
 @pytest.mark.parametrize(
