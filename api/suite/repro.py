@@ -12,17 +12,19 @@ from typing import Annotated
 
 from epcheck.api.models.examining.examination import examine
 from epcheck.api.option import Option
-from epcheck.api.progress import SILENT
+from epcheck.api.progress import SILENT, Progress
 from epcheck.conformance.preparation import pack, prepared_case, used_models
 from epcheck.conformance.records.repro_command import repro_command as repro_command
-from epcheck.conformance.scheduling import stream
+from epcheck.conformance.scheduling import stream, use_reduction
 from epcheck.conformance.scheduling.pools import session_request
+from epcheck.conformance.scheduling.run import asking
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.targets.variants import DYNAMIC, MOVED, SHARED, variant_of
 from epcheck.conformance.test_data import repro as folders
 from epcheck.conformance.test_data import run_settings
 from epcheck.conformance.test_data.repro import Judged, ReproError
 from epcheck.conformance.test_data.run_settings import VariedModel
+from epcheck.conformance.workers.client import TargetDown
 from epcheck.conformance.workers.program.protocol import WEIGHTS_FILE
 from epcheck.generators import suite
 from epcheck.generators.array import Array
@@ -38,7 +40,8 @@ class ReproOptions:
     uses; None for DirectML's provider, or another that the script is called with; of a target that makes no sessions of
     ONNX Runtime, as a callable, the folder is the ordinary one. variant: the way of running, as the
     records of a run name it (`level=all`); empty for the ordinary one. source: the folder of a harvested case;
-    None for any other."""
+    None for any other. reduce: whether a variant that is a use of sessions is run and reduced; seconds: for how long.
+    One of a harvested case is not."""
 
     case_id: Annotated[str, Option("A case id, as in `epcheck list` and the report.", argument=True)]
     target: Annotated[
@@ -48,13 +51,18 @@ class ReproOptions:
     variant: Annotated[str, Option("Use this variant of the target, for example level=all.", metavar="AXIS=VALUE")] = ""
     out: Annotated[Path, Option("Folder to write.")] = Path("repro")
     source: Annotated[Path | None, Option("Folder of a harvested case.", metavar="FOLDER")] = None
+    reduce: Annotated[bool, Option("Reduce a use of sessions that fails: fewer threads, sessions, runs and sizes.")] = (
+        True
+    )
+    seconds: Annotated[float, Option("Time limit of that in seconds.", minimum=1)] = 180.0
 
 
-def repro(options: ReproOptions) -> Path:
+def repro(options: ReproOptions, progress: Progress = SILENT) -> Path:
     """Write the case into a folder of its own under `out`: the model, ONNX test data, and a script that needs
-    onnxruntime only. Returns the folder. Raises SelectionError for an unknown id, TargetError for a target or a variant
-    that is none, and ReproError when the case cannot be built or written. A case of a folder is a stranger's: it is
-    built in a process of its own, within bounds; ExaminationError where it breaks them."""
+    onnxruntime only. Returns the folder. progress: is told what was measured of a use. Raises SelectionError for an
+    unknown id, TargetError for a target or a variant that is none, and ReproError when the case cannot be built or
+    written. A case of a folder is a stranger's: it is built in a process of
+    its own, within bounds; ExaminationError where it breaks them."""
     case = suite.case_by_id(options.case_id, options.source)
     target = _target(options)
     if options.source is None:
@@ -63,8 +71,31 @@ def repro(options: ReproOptions) -> Path:
         request = _Request(case, target)
         built = examine(_build_of_stranger, request, options.source, SILENT.say, DEADLINE_S)
         built = replace(built, known=replace(built.known, words=case.id, session={}, files={}))
-    known = built.known if target is None else run_settings.apply_target(built.known, target, built.varied)
+    if target is None:
+        return folders.write_case(case.id, built.model, built.feeds, built.known, options.out)
+    reduced: tuple[str, ...] = ()
+    if options.reduce and options.source is None and target.makes_sessions and "use" in target.request_defaults:
+        target, reduced = _reduce_use(case, target, options, progress)
+    known = run_settings.apply_target(built.known, target, built.varied, reduced)
     return folders.write_case(case.id, built.model, built.feeds, known, options.out)
+
+
+def _reduce_use(
+    case: Case, target: Target, options: ReproOptions, progress: Progress
+) -> tuple[Target, tuple[str, ...]]:
+    """The use that is left of the target's, and what was measured, as sentences."""
+    ((candidate,), _) = stream.choose((options.target,) if options.target else (), "none")
+    prepared = prepared_case.of(folders.build_case(case))
+    try:
+        with asking(candidate, prepared) as run, progress.working() as note:
+            note(f"{target.variant}: it is run and reduced, for {options.seconds:g} s at most")
+            reduction = use_reduction.reduce_use(prepared, target, candidate, run, options.seconds)
+    except TargetDown as error:
+        progress.say(f"{target.variant} is not reduced: {error}")
+        return target, ()
+    for sentence in reduction.describe():
+        progress.say(f"{target.variant}: {sentence}")
+    return reduction.apply(target), reduction.describe()
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import queue
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import islice
 
 from epcheck.conformance import lab
@@ -71,17 +71,29 @@ def _silent(_sentence: str) -> None:
 
 def ask(target: Target, prepared: PreparedCase) -> Outcome:
     """What a target does with one case, once, in a process of its own; nobody judges it. Raises TargetDown."""
+    with asking(target, prepared) as run:
+        return run(target)
+
+
+@contextlib.contextmanager
+def asking(target: Target, prepared: PreparedCase) -> Iterator[Callable[[Target], Outcome]]:
+    """What runs a case once on the target, or on a variant of it, in a process of its own each time; nobody judges it.
+    That raises TargetDown."""
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-    outcomes: list[Outcome] = []
     with (
         contextlib.nullcontext() if target.owns_group else lab.in_use(),
         contextlib.closing(IdleWorkers()) as idle_workers,
     ):
         pool = Pool(target, events, idle_workers, alone=True)
-        try:
-            pool.submit(Job(prepared, outcomes.append))
+
+        def run(varied: Target) -> Outcome:
+            outcomes: list[Outcome] = []
+            pool.submit(Job(prepared, outcomes.append, target=varied))
             while not outcomes:
                 turn(pool, events)
+            return outcomes[0]
+
+        try:
+            yield run
         finally:
             pool.kill()
-    return outcomes[0]

@@ -35,6 +35,11 @@ class Way(msgspec.Struct, frozen=True):
     answer: str
 
 
+def name_bits(prepared: PreparedCase, outcome: Outcome) -> str:
+    """The bits of an answer; a pack leaves out the outputs that are the expected ones."""
+    return prepared.expected_bits if outcome.exact else bits(outcome.outputs) if outcome.outputs else ""
+
+
 class VariantRuns:
     """The runs of one case in the variants of one candidate. `begin` and `handle` say what is run next: targets, and
     whether each runs in a process of its own."""
@@ -144,8 +149,7 @@ class VariantRuns:
         return variants.compare(target, ordinary.opinion, ordinary.answer, outcome, judged, self._bits(outcome))
 
     def _bits(self, outcome: Outcome) -> str:
-        """The bits of an answer; a pack leaves out the outputs that are the expected ones."""
-        return self._prepared.expected_bits if outcome.exact else bits(outcome.outputs) if outcome.outputs else ""
+        return name_bits(self._prepared, outcome)
 
     def _of_packing(self) -> tuple[VariantResult, ...]:
         """The difference between the ordinary way in the session that it shared, and alone, where there is one."""

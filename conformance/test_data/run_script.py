@@ -4,6 +4,9 @@
 
 case.json says what the model is, on which provider it is run by default, and what is right besides the outputs.
 
+A use of sessions runs in several processes, for threads take another course each time: SURE, if all of these are wrong;
+otherwise MOST, or RIGHT_AFTER where none of these is wrong.
+
 Exit code: 0 right on that provider, 1 wrong (also where the process dies or hangs), 2 it could not be run there, as
 where this onnxruntime does not have the provider, or the provider does not take the node. With --git-bisect, 125 stands
 for 2: `git bisect run python run.py PROVIDER --git-bisect` then skips that build.
@@ -28,8 +31,8 @@ RIGHT, WRONG, CANNOT = 0, 1, 2
 HERE = Path(__file__).resolve().parent
 IN_THIS_PROCESS = "--in-this-process"
 FOUND = "epcheck found: "
-TIMEOUT_S = 300
-REPEATS = 5
+TIMEOUT_S, USE_TIMEOUT_S = 300, 100
+SURE, RIGHT_AFTER, MOST = 3, 10, 20
 NOBODY_TAKES_IT = re.compile(
     r"fallback to CPU EP has been explicitly disabled"
     r"|NOT_IMPLEMENTED : (Could not find an implementation|Failed to find kernel)"
@@ -52,21 +55,34 @@ def main() -> int:
         except Exception:
             traceback.print_exc()
             return CANNOT
-    runs = REPEATS if case.get("session", {}).get("use") else 1  # threads take another course each time
-    codes = [run_apart(provider) for _ in range(runs)]
+    session = case.get("session", {})
+    for sentence in session.get("reduced", []):
+        print("epcheck repro:", sentence, flush=True)
+    codes = run_until_sure(provider) if session.get("use") else [run_apart(provider, TIMEOUT_S)]
     code = WRONG if WRONG in codes else max(codes)
-    if runs > 1:
-        print("wrong in", codes.count(WRONG), "of", runs, "runs")
+    if len(codes) > 1:
+        print("wrong in", codes.count(WRONG), "of", len(codes), "runs")
     return 125 if code == CANNOT and "--git-bisect" in sys.argv else code
 
 
-def run_apart(provider: str) -> int:
+def run_until_sure(provider: str) -> list[int]:
+    """The exit codes of as many runs as it takes; of one that cannot be run."""
+    codes: list[int] = []
+    while len(codes) < MOST and CANNOT not in codes:
+        codes.append(run_apart(provider, USE_TIMEOUT_S))
+        wrong = codes.count(WRONG)
+        if wrong == len(codes) == SURE or (not wrong and len(codes) == RIGHT_AFTER):
+            break
+    return codes
+
+
+def run_apart(provider: str, timeout_s: int) -> int:
     """Run it in a process of its own."""
     command = [sys.executable, str(HERE / "run.py"), provider, IN_THIS_PROCESS]
     try:
-        code = subprocess.run(command, timeout=TIMEOUT_S).returncode
+        code = subprocess.run(command, timeout=timeout_s).returncode
     except subprocess.TimeoutExpired:
-        print("WRONG: it does not end within", TIMEOUT_S, "s", flush=True)
+        print("WRONG: it does not end within", timeout_s, "s", flush=True)
         return WRONG
     if code not in (RIGHT, WRONG, CANNOT):
         print("WRONG: the process died with exit code", code, flush=True)
@@ -133,7 +149,7 @@ def settings(case: dict[str, Any], provider: str) -> dict[str, Any]:
     """How the session is made; on another provider than that of the case without what is only for that one."""
     how: dict[str, Any] = {"variant": "", "options": {}, "config": {}, "plugin": None}
     how.update({"device": "", "context": "", "model": "model.onnx", "prefixes": []})
-    how.update({"weights": "", "use": "", "others": [], "settings": {}}, **case.get("session", {}))
+    how.update({"weights": "", "use": "", "extent": {}, "others": [], "settings": {}}, **case.get("session", {}))
     if provider != case["provider"]:
         how.update(options={}, config={}, plugin=None, device=how["device"] and "cpu")
     return how
@@ -294,7 +310,7 @@ def use_sessions(
     )
     feeds = {name[len("input.") :]: value for name, value in data.items() if name.startswith("input.")}
     try:
-        outputs: dict[str, Any] = uses.USES[how["use"]](sessions, feeds)
+        outputs: dict[str, Any] = uses.USES[how["use"]](sessions, feeds, **how["extent"])
     except uses.NotUsableError as error:
         raise CannotRunError(error) from None
     return outputs

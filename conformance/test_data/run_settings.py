@@ -13,6 +13,8 @@ model      the file that the session is made of
 prefixes   what stands before each name in that model, once for each copy of the case; empty for one
 weights    `file` or `memory`: where the model's initializers are; else empty
 use        how sessions are used (`uses.USES`); empty for one session, which runs twice
+extent     how much the use does (`uses.Extent`), of what it has
+reduced    what was measured as the use was reduced to that, as sentences
 others     the files of the other models of which the use makes sessions
 settings   of the session: `arena`, `parallel`, `deterministic`, `threads`
 """
@@ -20,6 +22,7 @@ settings   of the session: `arena`, `parallel`, `deterministic`, `threads`
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -48,8 +51,9 @@ class VariedModel:
     initializers: bytes = b""
 
 
-def apply_target(judged: Judged, target: Target, varied: VariedModel | None) -> Judged:
-    """The same, run as the target does, which may be a variant. varied: its model, where it needs another."""
+def apply_target(judged: Judged, target: Target, varied: VariedModel | None, reduced: Sequence[str] = ()) -> Judged:
+    """The same, run as the target does, which may be a variant. varied: its model, where it needs another. reduced:
+    what was measured of its use, as sentences."""
     session = target.request_defaults
     files = {}
     if context := str(session.get("context", "")):
@@ -81,6 +85,8 @@ def apply_target(judged: Judged, target: Target, varied: VariedModel | None) -> 
             "prefixes": varied.prefixes if varied else (),
             "weights": str(session.get("weights", "")),
             "use": use,
+            "extent": session.get("extent", {}),
+            "reduced": reduced,
             "others": names,
             "settings": {name: session[name] for name in SETTINGS if name in session},
         },

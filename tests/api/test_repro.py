@@ -92,8 +92,9 @@ def test_the_script_of_a_use_repeats_it(tmp_path: Path, variant: str) -> None:
     folder = api.repro(api.ReproOptions(RELU, target="cpu", variant=variant, out=tmp_path))
     code, lines = script(folder)
     assert code == 0
-    assert lines[-1] == "wrong in 0 of 5 runs"
-    assert lines.count("Y as expected") == 5
+    assert lines[-1] == "wrong in 0 of 10 runs"
+    assert lines.count("Y as expected") == 10
+    assert "not reduced: no more than half of the runs of the whole use are wrong" in lines[1]
 
 
 @pytest.mark.parametrize("variant", ["weights=file", "weights=memory"])
@@ -113,12 +114,47 @@ def test_the_script_of_a_use_finds_what_the_use_finds(tmp_path: Path) -> None:
     folder = api.repro(api.ReproOptions(RELU, target="cpu", variant="reruns=feeds", out=tmp_path))
     script_of_uses = folder / "uses.py"
     found = 'raise UseError("3 sessions that were released leave 3 handles")\n    '
-    text = script_of_uses.read_text().replace("    others = change_values(create, feeds)", f"    {found}others = {{}}", 2)
+    text = script_of_uses.read_text()
+    text = text.replace("    others = change_values(create, feeds)", f"    {found}others = {{}}", 2)
     script_of_uses.write_text(text)
     code, lines = script(folder)
     assert code == 1
     assert "WRONG: 3 sessions that were released leave 3 handles" in lines
-    assert lines[-1] == "wrong in 5 of 5 runs"
+    assert lines[-1] == "wrong in 3 of 3 runs"
+
+
+def test_the_script_of_a_use_says_how_often_it_is_wrong(tmp_path: Path) -> None:
+    """Each third run is wrong, the first one is not."""
+    options = api.ReproOptions(RELU, target="cpu", variant="reruns=feeds", out=tmp_path, reduce=False)
+    folder = api.repro(options)
+    counted = """
+    count = Path(__file__).with_name("count")
+    count.write_text((count.read_text() if count.exists() else "") + "x")
+    if len(count.read_text()) % 3 == 0:
+        raise UseError("each third is wrong")
+"""
+    text = (folder / "uses.py").read_text()
+    start = text.index("    if not feeds:", text.index("def run_again("))
+    (folder / "uses.py").write_text(text[:start] + counted + text[start:])
+    code, lines = script(folder)
+    assert (code, lines[-1]) == (1, "wrong in 6 of 20 runs")
+    assert json.loads((folder / "case.json").read_text())["session"]["reduced"] == []
+
+
+def test_a_use_has_the_extent_of_its_folder(tmp_path: Path) -> None:
+    options = api.ReproOptions(RELU, target="cpu", variant="threads=4", out=tmp_path, reduce=False)
+    folder = api.repro(options)
+    case = json.loads((folder / "case.json").read_text())
+    assert case["session"]["extent"] == {}
+    case["session"]["extent"] = {"threads": 2, "runs": 1, "own": True, "large": False}
+    (folder / "case.json").write_text(json.dumps(case))
+    text = (folder / "uses.py").read_text()
+    first = "    expected = make()(feeds)\n"
+    assert text.count(first) == 1
+    seen = "    print('extent', extent.threads, extent.sessions, extent.runs, extent.large)\n"
+    (folder / "uses.py").write_text(text.replace(first, seen + first))
+    code, lines = script(folder)
+    assert (code, lines.count("extent 2 2 1 False")) == (0, 10)
 
 
 def script(folder: Path) -> tuple[int, list[str]]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -53,3 +56,29 @@ def test_a_planted_fault_is_told_by_its_use(
     statuses, differing = find_uses(target, (pattern,), (Axis(use.partition("=")[0]),), tmp_path)
     assert terms.USAGE_DEPENDENT in statuses
     assert use in differing
+
+
+REDUCED = [
+    ("static_scratch", "Softmax-13/float32/defaults[runtime]", "threads=2", {"threads": 2}),
+    ("fd_leak", "Relu-14/float32/ordinary[runtime]", "lifecycle=repeated", {"sessions": 2}),
+]
+"""What is left of the use, of what is the same each time."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("fault", "case", "use", "left"), REDUCED, ids=[fault for fault, *_ in REDUCED])
+def test_a_fault_is_reduced_to_the_least_use_and_its_script_is_wrong(
+    target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, case: str, use: str, left: dict[str, int]
+) -> None:
+    monkeypatch.setenv(planted_uses.SWITCH, fault)
+    folder = api.repro(api.ReproOptions(case, target=target, variant=use, out=tmp_path))
+    session = json.loads((folder / "case.json").read_text())["session"]
+    assert session["reduced"][1].startswith("reduced to ")
+    assert session["extent"].items() >= left.items()
+    done = subprocess.run(
+        [sys.executable, "run.py"], cwd=folder, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 1
+    count = re.fullmatch(r"wrong in (\d+) of (\d+) runs", done.stdout.splitlines()[-1])
+    assert count is not None
+    assert int(count[1]) > int(count[2]) / 4

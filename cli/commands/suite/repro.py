@@ -6,6 +6,7 @@ import typer
 
 from epcheck.api.suite.repro import ReproOptions, repro, script_command
 from epcheck.cli.options import command
+from epcheck.cli.terminal.progress import TerminalProgress
 from epcheck.cli.terminal.terminal import Terminal
 
 app = typer.Typer(add_completion=False)
@@ -14,5 +15,6 @@ app = typer.Typer(add_completion=False)
 @command(app, ReproOptions)
 def write_case(options: ReproOptions) -> None:
     """Write a case as model.onnx, ONNX test data and a script that needs onnxruntime only."""
-    folder = repro(options)
-    Terminal().print(f"{folder}: run it with: {script_command(folder, options)}")
+    terminal = Terminal()
+    folder = repro(options, TerminalProgress(Terminal(stderr=True)))
+    terminal.print(f"{folder}: run it with: {script_command(folder, options)}")

@@ -46,7 +46,7 @@ outputs in the memory of the provider's device; "context" compiles the model to 
 `context` says: from its "file" or its "bytes", or after it was "moved" or made "stale" or "damaged"; "weights" has the
 initializers' data, the tensor WEIGHTS, from a file beside the model or, as `weights` says, from one in "memory"; "use"
 runs sessions as the `use` of `backends/uses.py` does, of the model and of those in the tensors OTHER and a number;
-they share the tensors INITIALIZER and the name of an initializer.
+they share the tensors INITIALIZER and the name of an initializer. Its `extent` has what of the use's own is changed.
 `threads`, `arena`, `parallel` and `deterministic` are options.
 
 `registry` asks for what the build of the runtime has: its `schemas` [[domain, operator]]; where `kernels` is true the

@@ -105,7 +105,7 @@ class FunctionBackend:
         if "use" not in request:
             return create()(feeds)
         try:
-            return uses.USES[request["use"]](uses.Sessions(create), feeds)
+            return uses.USES[request["use"]](uses.Sessions(create), feeds, **request.get("extent", {}))
         except uses.NotUsableError as error:
             raise NotApplicableError(str(error)) from None
 

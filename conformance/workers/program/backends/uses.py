@@ -13,8 +13,8 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -60,10 +60,11 @@ RUNS, MOST_RUNS = 8, 400
 
 SESSIONS, FEWEST_SESSIONS, SESSIONS_S = 200, 40, 1.0
 """Sessions that are created, run and released before one counts what they have left behind; fewer where they take
-longer than so many seconds. The first quarter is not counted: a runtime keeps some of what it makes once."""
+longer than so many seconds, and no memory is weighed of fewer. The first quarter is not counted: a runtime keeps some
+of what it makes once."""
 
-COUNTED_SESSIONS = 10
-"""Sessions after which one counts."""
+COUNTS = 20
+"""How often one counts."""
 
 KEPT_BYTES = 64 << 10
 """Of resident memory that each released session may leave: an allocator does not give all back."""
@@ -82,6 +83,9 @@ LARGE = 1 << 15
 
 MOST_ROWS, MOST_TIMES = 24, 12
 """The sizes of an axis from 1 on, and how many times its size the last two axes have at most."""
+
+MOST_SIZES = 2 * MOST_ROWS + 5
+"""Of `list_sizes`: those of two axes, four of the last two, and one order of integers."""
 
 SIZES_S, GROWING_S, LARGE_S = 0.5, 0.005, 0.1
 """Seconds for all sizes, at most; of the CPU provider for feeds that are to grow further; and of the provider for one
@@ -103,6 +107,26 @@ WAIT_S = 60.0
 """How long the threads of a use wait for each other."""
 
 
+@dataclass(frozen=True)
+class Extent:
+    """How much a use does; what it does not have is as here. `epcheck repro` looks for the least that fails.
+
+    threads: that begin at once. sessions: of each thread, or one after the other. runs: of each session, at least.
+    others: whether other values are run, by turns or in every second thread. own, large: whether the feeds of the case
+    are run, and large ones. sizes: the other sizes that are run, by number. weighed: the sizes after which one looks
+    whether memory stays of each.
+    """
+
+    threads: int = 1
+    sessions: int = 1
+    runs: int = 1
+    others: bool = False
+    own: bool = True
+    large: bool = False
+    sizes: Sequence[int] = ()
+    weighed: int = 0
+
+
 class NotUsableError(Exception):
     """The case cannot be used in this way; the message says why."""
 
@@ -118,33 +142,39 @@ class UseError(Exception):
         super().__init__(FOUND + what)
 
 
-def run_threads(create: Sessions, feeds: Values, count: int) -> Values:
+def run_threads(create: Sessions, feeds: Values, extent: Extent) -> Values:
     """Sessions of their own in so many threads, which all begin at once: each creates a session and runs it, twice;
     those with odd numbers have other values. Then the same with large feeds, where the model takes them."""
-    outputs = _run_at_once(create, create.make, feeds, count, sessions=2)
-    if large := enlarge(create, feeds):
-        make, values = large
-        _run_at_once(create, make, values, count, sessions=1, is_large=True)
-    return outputs
+    return _run_small_and_large(create, feeds, extent, lambda make: make)
 
 
-def run_shared(create: Sessions, feeds: Values, count: int = 5) -> Values:
+def run_shared(create: Sessions, feeds: Values, extent: Extent) -> Values:
     """One session for all threads; those with odd numbers have other feeds, where there are any. Then one session and
     large feeds, where the model takes them."""
-    outputs = _run_at_once(create, _share(create.make()), feeds, count, sessions=1)
-    if large := enlarge(create, feeds):
+    return _run_small_and_large(create, feeds, extent, lambda make: _share(make()))
+
+
+def _run_small_and_large(
+    create: Sessions,
+    feeds: Values,
+    extent: Extent,
+    prepare: Callable[[Callable[[], Session]], Callable[[], Session]],
+) -> Values:
+    """prepare: makes what makes the sessions of the threads."""
+    outputs = _run_at_once(create, prepare(create.make), feeds, extent) if extent.own else create()(feeds)
+    if extent.large and (large := enlarge(create, feeds)):
         make, values = large
-        _run_at_once(create, _share(make()), values, count, sessions=1, is_large=True)
+        _run_at_once(create, prepare(make), values, replace(extent, sessions=1), is_large=True)
     return outputs
 
 
-def run_first(create: Sessions, feeds: Values, count: int = 3) -> Values:
-    """The first run of a session, in several threads at once; FIRST_RUNS sessions, one after the other."""
+def run_first(create: Sessions, feeds: Values, extent: Extent) -> Values:
+    """The first run of a session, in several threads at once; so many sessions, one after the other."""
     expected = create()(feeds)
     found: list[Values] = []
-    for _ in range(FIRST_RUNS):
+    for _ in range(extent.sessions):
         session = create()
-        found += _at_once([lambda session=session: session(feeds)] * count)  # type: ignore[misc]
+        found += _at_once([lambda session=session: session(feeds)] * extent.threads)  # type: ignore[misc]
     return _first_other(found, expected)
 
 
@@ -153,22 +183,23 @@ def _share(session: Session) -> Callable[[], Session]:
 
 
 def _run_at_once(
-    create: Sessions, make: Callable[[], Session], feeds: Values, count: int, sessions: int, is_large: bool = False
+    create: Sessions, make: Callable[[], Session], feeds: Values, extent: Extent, is_large: bool = False
 ) -> Values:
-    """So many threads that begin at once; each makes `sessions` sessions and runs each until all have run RUNS times.
+    """Threads that begin at once; each makes its sessions and runs each until all have run so often.
     Of those that have the feeds the first outputs that differ. Raises UseError for others that differ."""
+    count = extent.threads
     expected = make()(feeds)
-    others = change_values(create, feeds)
+    others = change_values(create, feeds) if extent.others else {}
     wanted = make()(others) if others else expected
     runs = [0] * count
     least_s = LARGE_S / 2 if is_large else 0.0
 
     def work(number: int, own: Values, right: Values) -> Callable[[], Values]:
         def run() -> Values:
-            for done in range(1, sessions + 1):
+            for done in range(1, extent.sessions + 1):
                 session, began = make(), time.monotonic()
                 own_runs = 0
-                while min(runs) < done * RUNS or time.monotonic() < began + least_s:
+                while min(runs) < done * extent.runs or time.monotonic() < began + least_s:
                     outputs = session(own)
                     runs[number] += 1
                     own_runs += 1
@@ -194,9 +225,9 @@ def _run_at_once(
     return _first_other([outputs for outputs, (own, _) in zip(found, pairs) if own is feeds], expected)
 
 
-def run_beside_creation(create: Sessions, feeds: Values) -> Values:
+def run_beside_creation(create: Sessions, feeds: Values, extent: Extent) -> Values:
     """One session runs, large feeds where it takes them, while another thread creates and releases sessions."""
-    make, values = enlarge(create, feeds) or (create.make, feeds)
+    make, values = (enlarge(create, feeds) if extent.large else None) or (create.make, feeds)
     expected = make()(values)
     session = make()
     over = threading.Event()
@@ -208,7 +239,7 @@ def run_beside_creation(create: Sessions, feeds: Values) -> Values:
 
     def work() -> Values:
         try:
-            for _ in range(4 * RUNS):
+            for _ in range(extent.runs):
                 outputs = session(values)
                 if is_other(outputs, expected):
                     return outputs
@@ -224,19 +255,19 @@ def run_beside_creation(create: Sessions, feeds: Values) -> Values:
     return create()(feeds)
 
 
-def run_again(create: Sessions, feeds: Values) -> Values:
+def run_again(create: Sessions, feeds: Values, extent: Extent) -> Values:
     """The feeds and other values by turns, in one session, each time at another address. Raises UseError where a run
     changes its feeds, or how its thread computes with denormal numbers."""
     if not feeds:
         raise NotUsableError("it has no input")
     restore_denormals()
     had_denormals = keeps_denormals()
-    others = change_values(create, feeds)
+    others = change_values(create, feeds) if extent.others else {}
     turns = [feeds, others] if others else [feeds]
     wanted = [create()(_copy(values)) for values in reversed(turns)][::-1]
     session = create()
     kept, found = [], []
-    for number in range(RUNS):
+    for number in range(extent.runs):
         of = number % len(turns)
         kept.append(_copy(turns[of]))
         outputs = session(kept[-1])
@@ -251,23 +282,24 @@ def run_again(create: Sessions, feeds: Values) -> Values:
     return _first_other(found, wanted[0])
 
 
-def run_shapes(create: Sessions, feeds: Values) -> Values:
+def run_shapes(create: Sessions, feeds: Values, extent: Extent) -> Values:
     """The feeds, twice as many on the first axis, half as many, none, and the feeds again, in one session of a model
     whose sizes are dynamic. None where both others are valid and no input may be an index of the first."""
     try:
         create()
     except Exception as error:
         raise NotUsableError(f"no session takes dynamic sizes: {error}") from None
-    others = [resized for times in (2.0, 0.5) if (resized := change_size(feeds, times)) and create.accepts(resized)]
-    none = change_size(feeds, 0.0)
-    if none and len(others) == 2 and not any(takes_index(value) for value in feeds.values()):
-        others.append(none)
+    resized = [change_size(feeds, times) for times in (2.0, 0.5, 0.0)]
+    valid = [number for number, values in enumerate(resized[:2]) if values and create.accepts(values)]
+    if len(valid) == 2 and resized[2] and not any(takes_index(value) for value in feeds.values()):
+        valid.append(2)
+    others = [resized[number] for number in valid if number in extent.sizes]
     if not others:
         raise NotUsableError("no other size of its first input is valid")
     return _run_between(create, feeds, others)
 
 
-def run_sizes(create: Sessions, feeds: Values) -> Values:
+def run_sizes(create: Sessions, feeds: Values, extent: Extent) -> Values:
     """Many sizes in one session, growing, and in another one, shrinking: both give the same. The model's sizes are
     dynamic. Raises UseError where memory stays of each size."""
     try:
@@ -277,12 +309,12 @@ def run_sizes(create: Sessions, feeds: Values) -> Values:
     if sum(np.asarray(value).size for value in feeds.values()) > LARGE:
         raise NotUsableError("its inputs are large")
     sizes, began = [], time.monotonic()
-    for values in list_sizes(feeds):
-        if create.accepts(values):
+    for number, values in enumerate(list_sizes(feeds)):
+        if number in extent.sizes and create.accepts(values):
             sizes.append(values)
         if time.monotonic() > began + SIZES_S:
             break
-    if not sizes:
+    if extent.sizes and not sizes:
         raise NotUsableError("no other size of its inputs is valid")
     growing, shrinking = create(), create()
     expected = create()(feeds)
@@ -298,7 +330,7 @@ def run_sizes(create: Sessions, feeds: Values) -> Values:
             raise UseError("a size gives other values after larger sizes than after smaller ones")
     found = [growing(feeds), shrinking(feeds)]
     del growing, shrinking
-    _weigh_sizes(create, feeds)
+    _weigh_sizes(create, feeds, extent.weighed)
     return _first_other(found, expected)
 
 
@@ -310,15 +342,15 @@ def _run_or_none(create: Sessions, session: Session, feeds: Values) -> Values | 
         return None
 
 
-def _weigh_sizes(create: Sessions, feeds: Values) -> None:
-    """Raise UseError where each of many sizes leaves memory, after its session is released."""
-    if sum(value.nbytes for value in feeds.values() if isinstance(value, np.ndarray)) > KEPT_BYTES // 16:
+def _weigh_sizes(create: Sessions, feeds: Values, count: int) -> None:
+    """Raise UseError where each of many sizes, `count` of a session, leaves memory after its session is released."""
+    if not count or sum(value.nbytes for value in feeds.values() if isinstance(value, np.ndarray)) > KEPT_BYTES // 16:
         return
     grown: list[float] = []
     before = _weigh()
     for batch in range(3):
         session = create()
-        for size in range(batch * WEIGHED, (batch + 1) * WEIGHED):
+        for size in range(batch * count, (batch + 1) * count):
             values = set_size(feeds, [0], size + MOST_ROWS)
             if not values or not create.accepts(values) or _run_or_none(create, session, values) is None:
                 return
@@ -326,9 +358,9 @@ def _weigh_sizes(create: Sessions, feeds: Values) -> None:
         now = _weigh()
         grown.append(now - before)
         before = now
-    if all(each > KEPT_BYTES * WEIGHED for each in grown[1:]):
+    if all(each > KEPT_BYTES * count for each in grown[1:]):
         raise UseError(
-            f"{2 * WEIGHED} sizes leave {sum(grown[1:]):,.0f} bytes of memory when their sessions are released"
+            f"{2 * count} sizes leave {sum(grown[1:]):,.0f} bytes of memory when their sessions are released"
         )
 
 
@@ -343,7 +375,7 @@ def _weigh() -> float:
     return measure_process().get("bytes of memory", 0)
 
 
-def run_types(create: Sessions, feeds: Values) -> Values:
+def run_types(create: Sessions, feeds: Values, _extent: Extent) -> Values:
     """Sessions of the model in other types of its tensors, before a session of the model."""
     others = []
     for other, to in zip(create.others, types_beside(feeds)):
@@ -363,12 +395,12 @@ def run_types(create: Sessions, feeds: Values) -> Values:
     return _first_other(found, found[0])
 
 
-def run_bound(create: Sessions, feeds: Values) -> Values:
+def run_bound(create: Sessions, feeds: Values, extent: Extent) -> Values:
     """Outputs bound into buffers of the application, which go on before and behind them; the feeds and others by turns.
     Raises UseError where a run writes beyond an output."""
     expected = create()(_copy(feeds))
     session = _bind(create, feeds, expected)
-    others = change_values(create, feeds)
+    others = change_values(create, feeds) if extent.others else {}
     turns = [feeds, others, feeds] if others else [feeds, feeds]
     wanted = create()(_copy(others)) if others else expected
     if {name: (value.dtype, value.shape) for name, value in wanted.items()} != {
@@ -425,7 +457,7 @@ def _run_guarded(session: Any, feeds: Values, like: Values) -> Values:
     return {name: outputs[name] for name in like}
 
 
-def run_in_place(create: Sessions, feeds: Values) -> Values:
+def run_in_place(create: Sessions, feeds: Values, _extent: Extent) -> Values:
     """An output bound to the memory of an input, as a state that is updated: where the operator permits it, and the CPU
     provider gives then what it gives otherwise."""
     if not create.others:
@@ -468,7 +500,7 @@ def _run_onto(session: Any, feeds: Values, like: Values, name: str, output: str)
     return {each: place if each == output else np.array(values[each].numpy()) for each in like}
 
 
-def run_other_weights(create: Sessions, feeds: Values) -> Values:
+def run_other_weights(create: Sessions, feeds: Values, extent: Extent) -> Values:
     """Sessions of the model with other weights are created, run and released between those of the model; one is
     released while a younger one of the model is there."""
     if not create.others:
@@ -478,7 +510,7 @@ def run_other_weights(create: Sessions, feeds: Values) -> Values:
     (other,) = create.others
     wanted = other()(feeds)
     found = []
-    for _ in range(OTHER_SESSIONS):
+    for _ in range(extent.sessions):
         found.append(create()(feeds))
         if is_other(other()(feeds), wanted):
             raise UseError("sessions with other weights change their values")
@@ -493,7 +525,7 @@ def run_other_weights(create: Sessions, feeds: Values) -> Values:
     return _first_other(found, found[0])
 
 
-def run_shared_weights(create: Sessions, feeds: Values) -> Values:
+def run_shared_weights(create: Sessions, feeds: Values, _extent: Extent) -> Values:
     """Sessions that share the memory of their initializers: two run, the older one is released, the younger one and a
     third run."""
     if create.share is None:
@@ -533,35 +565,37 @@ def _distance(first: Values, second: Values) -> float:
     return greatest
 
 
-def run_repeatedly(create: Sessions, feeds: Values) -> Values:
-    """Up to SESSIONS sessions, one after the other. Raises UseError where something of each of them stays."""
+def run_repeatedly(create: Sessions, feeds: Values, extent: Extent) -> Values:
+    """Up to so many sessions, one after the other. Raises UseError where something of each of them stays."""
     expected = outputs = create()(feeds)
     counted, began = [measure_process()], time.monotonic()
-    for number in range(1, SESSIONS + 1):
+    each_time = max(extent.sessions // COUNTS, 1)
+    for number in range(1, extent.sessions + 1):
         outputs = create()(feeds)
         if is_other(outputs, expected):
             return outputs
-        if number % COUNTED_SESSIONS == 0:
+        if number % each_time == 0:
             gc.collect()
             counted.append(measure_process())
             if number >= FEWEST_SESSIONS and time.monotonic() > began + SESSIONS_S:
                 break
     steps = len(counted) - 1
     quarter, half, end = counted[steps // 4], counted[steps // 2], counted[steps]
-    for what, most in (("handles", 0.5), ("threads", 0.5), ("bytes of memory", KEPT_BYTES)):
-        sessions = (steps // 2 - steps // 4) * COUNTED_SESSIONS, (steps - steps // 2) * COUNTED_SESSIONS
+    memory = [("bytes of memory", KEPT_BYTES)] if number >= FEWEST_SESSIONS else []
+    for what, most in (("handles", 0.5), ("threads", 0.5), *memory):
+        sessions = (steps // 2 - steps // 4) * each_time, (steps - steps // 2) * each_time
         grown = half.get(what, 0) - quarter.get(what, 0), end.get(what, 0) - half.get(what, 0)
         if all(each > most * count for each, count in zip(grown, sessions)):
             raise UseError(f"{sum(sessions)} sessions that were released leave {sum(grown):,} {what}")
     return outputs
 
 
-def run_after_failure(create: Sessions, feeds: Values) -> Values:
-    """FAILED_SESSIONS sessions of a model with a node that nobody takes, which cannot be created; a run that must fail,
-    for one feed is missing and another has an axis more; then the feeds, in that session and in a new one."""
+def run_after_failure(create: Sessions, feeds: Values, extent: Extent) -> Values:
+    """Sessions of a model with a node that nobody takes, which cannot be created; a run that must fail, for one feed is
+    missing and another has an axis more; then the feeds, in that session and in a new one."""
     expected = create()(feeds)
     for other in create.others:
-        for _ in range(FAILED_SESSIONS):
+        for _ in range(extent.sessions):
             try:
                 other()
             except Exception:  # as it must
@@ -580,7 +614,7 @@ def run_after_failure(create: Sessions, feeds: Values) -> Values:
     return _first_other([session(feeds), create()(feeds)], expected)
 
 
-def run_in_order(create: Sessions, feeds: Values) -> Values:
+def run_in_order(create: Sessions, feeds: Values, _extent: Extent) -> Values:
     """Three sessions: the oldest is released before the others run, the youngest before the one between runs."""
     expected = create()(feeds)
     oldest, between, youngest = create(), create(), create()
@@ -592,19 +626,19 @@ def run_in_order(create: Sessions, feeds: Values) -> Values:
     return _first_other(found, expected)
 
 
-def run_registered(create: Sessions, feeds: Values) -> Values:
-    """The library of the provider is taken away and registered again, twice, with a session each time."""
+def run_registered(create: Sessions, feeds: Values, extent: Extent) -> Values:
+    """The library of the provider is taken away and registered again, so often, with a session each time."""
     if create.register_again is None:
         raise NotUsableError("its provider has no library that is registered")
     found = [create()(feeds)]
-    for _ in range(2):
+    for _ in range(extent.sessions):
         gc.collect()
         create.register_again()
         found.append(create()(feeds))
     return _first_other(found, found[0])
 
 
-def run_to_end(create: Sessions, feeds: Values) -> Values:
+def run_to_end(create: Sessions, feeds: Values, _extent: Extent) -> Values:
     """The process ends while a session is there. Raises UseError for its exit code; where no other process can be
     started, this one ends so."""
     session = create()
@@ -619,27 +653,41 @@ def run_to_end(create: Sessions, feeds: Values) -> Values:
     return outputs
 
 
-USES: dict[str, Callable[[Sessions, Values], Values]] = {
-    "threads=2": lambda create, feeds: run_threads(create, feeds, 2),
-    "threads=4": lambda create, feeds: run_threads(create, feeds, 4),
-    "threads=shared": run_shared,
-    "threads=first": run_first,
-    "threads=creation": run_beside_creation,
-    "reruns=feeds": run_again,
-    "reruns=shapes": run_shapes,
-    "reruns=sizes": run_sizes,
-    "reruns=types": run_types,
-    "reruns=bound": run_bound,
-    "reruns=in_place": run_in_place,
-    "weights=other": run_other_weights,
-    "weights=shared": run_shared_weights,
-    "lifecycle=repeated": run_repeatedly,
-    "lifecycle=failed": run_after_failure,
-    "lifecycle=order": run_in_order,
-    "lifecycle=registered": run_registered,
-    "lifecycle=exit": run_to_end,
+@dataclass(frozen=True)
+class Use:
+    """What runs sessions in one way, and how much of it."""
+
+    run: Callable[[Sessions, Values, Extent], Values]
+    extent: Extent = Extent()
+
+    def __call__(self, create: Sessions, feeds: Values, **changes: Any) -> Values:
+        """The outputs. changes: of the extent."""
+        return self.run(create, feeds, replace(self.extent, **changes))
+
+
+_THREADS = Extent(sessions=2, runs=RUNS, others=True, large=True)
+
+USES: dict[str, Use] = {
+    "threads=2": Use(run_threads, replace(_THREADS, threads=2)),
+    "threads=4": Use(run_threads, replace(_THREADS, threads=4)),
+    "threads=shared": Use(run_shared, replace(_THREADS, threads=5, sessions=1)),
+    "threads=first": Use(run_first, Extent(threads=3, sessions=FIRST_RUNS)),
+    "threads=creation": Use(run_beside_creation, Extent(runs=4 * RUNS, own=False, large=True)),
+    "reruns=feeds": Use(run_again, Extent(runs=RUNS, others=True)),
+    "reruns=shapes": Use(run_shapes, Extent(sizes=range(3))),
+    "reruns=sizes": Use(run_sizes, Extent(sizes=range(MOST_SIZES), weighed=WEIGHED)),
+    "reruns=types": Use(run_types),
+    "reruns=bound": Use(run_bound, Extent(others=True)),
+    "reruns=in_place": Use(run_in_place),
+    "weights=other": Use(run_other_weights, Extent(sessions=OTHER_SESSIONS)),
+    "weights=shared": Use(run_shared_weights),
+    "lifecycle=repeated": Use(run_repeatedly, Extent(sessions=SESSIONS)),
+    "lifecycle=failed": Use(run_after_failure, Extent(sessions=FAILED_SESSIONS)),
+    "lifecycle=order": Use(run_in_order),
+    "lifecycle=registered": Use(run_registered, Extent(sessions=2)),
+    "lifecycle=exit": Use(run_to_end),
 }
-"""Variant -> what runs it."""
+"""Variant -> the use."""
 
 
 def is_other(first: Values, second: Values) -> bool:

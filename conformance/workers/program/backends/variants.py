@@ -198,7 +198,7 @@ def _in_use(
         functools.partial(make_of, model, initializers=shared) if shared else None,
     )
     try:
-        outputs = uses.USES[request["use"]](sessions, feeds)
+        outputs = uses.USES[request["use"]](sessions, feeds, **request.get("extent", {}))
     except uses.NotUsableError as error:
         raise NotApplicableError(str(error)) from None
     _run(backend, request, _time_creation(backend, request, model, answer), feeds, answer)
