@@ -80,7 +80,7 @@ def refuse_early(options: RunOptions) -> None:
         return
     config = load_config(options.config)
     baseline = () if options.baseline in (None, "none") else (options.baseline,)
-    for specification in (*options.targets, *baseline):
+    for specification in (*options.targets, *baseline, *options.context_from):
         describe_target(specification, config)
     if options.vulkan and not options.vulkan.is_file():
         raise TargetError(f"no such Vulkan driver: {options.vulkan}; name the driver's ICD file (JSON)")
@@ -97,7 +97,9 @@ class _Here:
         self._targets, self._baseline, self._reference = _targets(options, progress)
         self._below = _below(self._targets) if options.explain else {}
         uses = USES if options.uses is not UsedCases.NONE else ()
-        self._variants = variants_of(self._targets, tuple(dict.fromkeys((*options.variants, *uses))))
+        config = load_config(options.config)
+        compilers = [_resolve(name, config, options, progress) for name in dict.fromkeys(options.context_from)]
+        self._variants = variants_of(self._targets, tuple(dict.fromkeys((*options.variants, *uses))), compilers)
         self._notes: tuple[str, ...] = ()
         self._facts: Facts = {}
 

@@ -50,6 +50,16 @@ Variants = Annotated[
     ),
 ]
 
+ContextFrom = Annotated[
+    tuple[str, ...],
+    Option(
+        "With --variants context, also load what this target compiles; repeat for more.",
+        flags=("--context-from",),
+        metavar="TARGET",
+        panel=JUDGE,
+    ),
+]
+
 Uses = Annotated[
     UsedCases,
     Option(

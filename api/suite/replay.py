@@ -26,10 +26,11 @@ from epcheck.conformance.scheduling.case_scheduler import CaseScheduler
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.run import ask
 from epcheck.conformance.targets.target import CPU, DISABLE_FALLBACK, Target
-from epcheck.conformance.targets.variants import Variants, variant_of
+from epcheck.conformance.targets.variants import FROM, Variants, variant_of
 from epcheck.conformance.test_data import model_file, repro_truth
 from epcheck.conformance.test_data.model_file import ModelFileError
 from epcheck.conformance.test_data.repro_truth import Bounds, Stated
+from epcheck.conformance.workers.program import protocol
 from epcheck.generators import schema
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase, Case
@@ -135,7 +136,7 @@ def _records(wanted: _Wanted) -> Iterator[tuple[Path, Record]]:
         records: list[Record] = []
         how = stated or Stated()
         variant = options.variant or how.variant
-        ways = {target.name: Variants((variant_of(target, variant),), {}) for target in candidates if variant}
+        ways = {target.name: Variants((_vary(target, variant, folder),), {}) for target in candidates if variant}
         strict = stated is not None or bool(built.node.op_type)  # of another model, some nodes may run elsewhere
         chosen = tuple(
             _repeat_sessions(target if strict else _with_fallback(target), how.level) for target in candidates
@@ -145,6 +146,21 @@ def _records(wanted: _Wanted) -> Iterator[tuple[Path, Record]]:
             while running.under_way:
                 running.turn()
         yield from ((folder, record) for record in records)
+
+
+def _vary(target: Target, variant: str, folder: Path) -> Target:
+    """The variant of a target; of one that loads what another compiled, with that, which the folder has."""
+    if not variant.startswith(FROM):
+        return variant_of(target, variant)
+    path = folder / protocol.CONTEXT_FILE
+    if not path.is_file():
+        raise ModelFileError(f"'{folder}' has no {path.name}; write the folder with `epcheck repro`")
+    with path.open("rb") as file:
+        compiled = file.read(protocol.CONTEXT_BYTES + 1)
+    if not 0 < len(compiled) <= protocol.CONTEXT_BYTES:
+        raise ModelFileError(f"'{path}' must have from 1 to {protocol.CONTEXT_BYTES:,} bytes; write it again")
+    compiler = replace(target, name=variant.removeprefix(FROM))
+    return replace(variant_of(target, variant, compiler), compiled=compiled)
 
 
 def _with_fallback(target: Target) -> Target:

@@ -18,8 +18,9 @@ from epcheck.conformance.records.repro_command import repro_command as repro_com
 from epcheck.conformance.scheduling import stream, use_reduction
 from epcheck.conformance.scheduling.pools import session_request
 from epcheck.conformance.scheduling.run import asking
+from epcheck.conformance.scheduling.variant_runs import read_compiled
 from epcheck.conformance.targets.target import Target
-from epcheck.conformance.targets.variants import DYNAMIC, MOVED, SHARED, variant_of
+from epcheck.conformance.targets.variants import DYNAMIC, FROM, MOVED, SHARED, compile_for, variant_of
 from epcheck.conformance.test_data import repro as folders
 from epcheck.conformance.test_data import run_settings
 from epcheck.conformance.test_data.repro import Judged, ReproError
@@ -61,10 +62,12 @@ def repro(options: ReproOptions, progress: Progress = SILENT) -> Path:
     """Write the case into a folder of its own under `out`: the model, ONNX test data, and a script that needs
     onnxruntime only. Returns the folder. progress: is told what was measured of a use. Raises SelectionError for an
     unknown id, TargetError for a target or a variant that is none, and ReproError when the case cannot be built or
-    written. A case of a folder is a stranger's: it is built in a process of
+    written, or another target compiles nothing of it. A case of a folder is a stranger's: it is built in a process of
     its own, within bounds; ExaminationError where it breaks them."""
     case = suite.case_by_id(options.case_id, options.source)
     target = _target(options)
+    if target is not None and target.compiler is not None:
+        target = _compile(case, target, options)
     if options.source is None:
         built = _build(case, target)
     else:
@@ -78,6 +81,19 @@ def repro(options: ReproOptions, progress: Progress = SILENT) -> Path:
         target, reduced = _reduce_use(case, target, options, progress)
     known = run_settings.apply_target(built.known, target, built.varied, reduced)
     return folders.write_case(case.id, built.model, built.feeds, known, options.out)
+
+
+def _compile(case: Case, target: Target, options: ReproOptions) -> Target:
+    """The variant with what the other target compiles of the case. Raises ReproError where that is nothing."""
+    if options.source is not None:
+        raise ReproError(f"case '{case.id}' is harvested, and no other target compiles it; leave out --variant")
+    compiler = compile_for(target)
+    assert target.compiler is not None
+    with asking(target.compiler, prepared_case.of(folders.build_case(case))) as run:
+        compiled, why = read_compiled(compiler, run(compiler))
+    if why:
+        raise ReproError(f"case '{case.id}': {why}")
+    return replace(target, compiled=compiled)
 
 
 def _reduce_use(
@@ -131,8 +147,16 @@ def _target(options: ReproOptions) -> Target | None:
         return None
     ((target,), _) = stream.choose((options.target,) if options.target else (), "none")
     if options.variant:
-        return variant_of(target, options.variant)
+        return variant_of(target, options.variant, _find_compiler(options.variant))
     return target if target.makes_sessions else None
+
+
+def _find_compiler(variant: str) -> Target | None:
+    """The target that compiles what a variant loads; None for any other variant."""
+    if not variant.startswith(FROM):
+        return None
+    ((compiler,), _) = stream.choose((variant.removeprefix(FROM),), "none")
+    return compiler
 
 
 def _vary_model(built: BuiltCase, target: Target) -> VariedModel | None:

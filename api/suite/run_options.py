@@ -9,7 +9,7 @@ from typing import Annotated
 
 from epcheck.api.option import JUDGE, MACHINE, OUTPUT, SELECT, Option
 from epcheck.api.option_types import Dtypes, MaxFlaky, Operators, Patterns, Root, Strict, StrictAccuracy, Thin, Vulkan
-from epcheck.api.suite.option_types import Baseline, Candidates, CaseSource, ConfigFile, Uses, Variants
+from epcheck.api.suite.option_types import Baseline, Candidates, CaseSource, ConfigFile, ContextFrom, Uses, Variants
 from epcheck.conformance.scheduling.shard import Shard as Shard
 from epcheck.conformance.targets.variants import Axis as Axis
 from epcheck.conformance.targets.variants import UsedCases as UsedCases
@@ -27,7 +27,8 @@ class RunOptions:
     `reference` when the candidate is `cpu` itself. source: whose cases; of several, all. thin, whole:
     without both, a run of the whole suite begins with the cases of a thin one, and says their verdict. explain: call
     DirectML directly for every failure of its provider. variants: run each case in the other ways of these axes too,
-    and report what depends on it. uses: of which cases sessions are used as applications do, on all axes of `USES`; of
+    and report what depends on it. context_from: targets whose EPContext models the candidates load, on the axis
+    `context`. uses: of which cases sessions are used as applications do, on all axes of `USES`; of
     a sample also where `variants` names such an axis. expect: further files of expectations. claims: claim tables, each
     for the candidates that have the provider it names. strict, max_flaky, strict_accuracy: decide `RunResult.conforms`
     alone.
@@ -61,6 +62,7 @@ class RunOptions:
         ),
     ] = False
     variants: Variants = ()
+    context_from: ContextFrom = ()
     uses: Uses = UsedCases.NONE
     expect: Annotated[
         tuple[Path, ...], Option("Additional TOML file of expectations.", metavar="FILE", panel=JUDGE)

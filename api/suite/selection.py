@@ -21,7 +21,18 @@ ALWAYS = (
 )  # fmt: skip
 """Options that every `run.json` has, in this order."""
 
-UNLESS_DEFAULT = ("claims", "shard", "balance", "scheduler", "source", "thin", "explain", "variants", "uses")
+UNLESS_DEFAULT = (
+    "claims",
+    "shard",
+    "balance",
+    "scheduler",
+    "source",
+    "thin",
+    "explain",
+    "variants",
+    "context_from",
+    "uses",
+)
 """Options that follow them where they are not the default."""
 
 CANDIDATES = "candidates"

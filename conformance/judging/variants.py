@@ -19,7 +19,7 @@ from epcheck.conformance.records.record import VariantResult
 from epcheck.conformance.records.repro_command import of_variant, on_target
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.target import Target
-from epcheck.conformance.targets.variants import DAMAGED, DYNAMIC, FORBIDDEN, STALE, Axis, is_use
+from epcheck.conformance.targets.variants import DAMAGED, DYNAMIC, FORBIDDEN, FROM, STALE, Axis, is_use
 from epcheck.conformance.workers.program.backends.declined import DECLINED
 from epcheck.conformance.workers.program.backends.uses import FOUND
 
@@ -54,8 +54,11 @@ def why_not(prepared: PreparedCase, target: Target, ordinary: Opinion) -> str:
         return "the standard leaves a part of it undefined"
     if target.packed and (prepared.must_be_refused or not prepared.graph or not prepared.emptiness):
         return "its model cannot be put into a pack"
-    if target.variant in BROKEN and (prepared.must_be_refused or ordinary.status == terms.REFUSED):
+    is_refused = prepared.must_be_refused or ordinary.status == terms.REFUSED
+    if target.variant in BROKEN and is_refused:
         return "it has no context that could be broken"
+    if target.variant.startswith(FROM) and is_refused:
+        return "it has no context that another could load"
     return ""
 
 
@@ -79,6 +82,8 @@ def compare(
     name, message = target.variant, judged.message
     if judged.status in (terms.REFUSED, terms.UNPLACED, terms.PASS) and message.startswith(DECLINED):
         return VariantResult(name, terms.NOT_RUN, message.removeprefix(DECLINED))
+    if name.startswith(FROM) and judged.status in (terms.REFUSED, terms.UNPLACED):
+        return VariantResult(name, terms.SAME, f"refused: {judged.message}")
     if name in BROKEN:
         return _of_broken(name, outcome, judged, judged.status == ordinary.status and answer == bits)
     is_forbidden = (target.provider, name) in FORBIDDEN and FOUND not in message

@@ -368,7 +368,7 @@ class CaseLifecycle:
         return actions
 
     def _after_variant(self, target: Target, outcome: Outcome) -> list[Action]:
-        actions = _as_actions(self._varied[target.base or target.name].handle(target, outcome))
+        actions = _as_actions(self._varied[target.compiles_for or target.base or target.name].handle(target, outcome))
         if all(runs.is_done for runs in self._varied.values()):
             self.stage = Stage.CONCLUDED
             return [*actions, Conclude(self._records())]

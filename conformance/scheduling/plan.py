@@ -80,7 +80,14 @@ class Plan:
     @property
     def targets(self) -> tuple[Target, ...]:
         """All that take part."""
-        return *self.candidates, *self.oracles, *self.below.values()
+        return *self.candidates, *self.oracles, *self.below.values(), *self._compilers
+
+    @cached_property
+    def _compilers(self) -> tuple[Target, ...]:
+        """The targets that do nothing but compile what candidates load."""
+        known = {target.name for target in (*self.candidates, *self.oracles, *self.below.values())}
+        wanted = (target.compiler for of in self.variants.values() for target in of.targets if not target.compiled)
+        return tuple({each.name: each for each in wanted if each and each.name not in known}.values())
 
     def narrow_to(self, facts: Facts) -> Self:
         """The plan with those expectations of its targets that apply where their workers report these facts."""

@@ -4,7 +4,7 @@ Every variant runs once, in a session of its own. One whose result is another is
 run in a process in which nothing ran before. It differs if both repeat what they gave. A use of sessions, whose threads
 take another course each time, differs as soon as two of its runs do, in whatever way, of REPEATS and one. Where the
 ordinary way, alone, gives another result than in the session that it shared, that is a difference of packing, and the
-variants are compared with what it gives alone.
+variants are compared with what it gives alone. What another target is to compile, it compiles first.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from epcheck.conformance.judging.opinion import opinion
 from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.opinion import Opinion
-from epcheck.conformance.records.outcome import Outcome, bits
+from epcheck.conformance.records.outcome import DONE, Outcome, bits
 from epcheck.conformance.records.record import VariantResult
 from epcheck.conformance.targets.target import Target
-from epcheck.conformance.targets.variants import Axis, Variants, is_use
+from epcheck.conformance.targets.variants import Axis, Variants, compile_for, is_use
+from epcheck.conformance.workers.program.backends.declined import DECLINED
+from epcheck.conformance.workers.program.protocol import CONTEXT, CONTEXT_BYTES
 
 REPEATS = 4
 """How often a use of sessions that differed once is run again at most."""
@@ -38,6 +40,16 @@ class Way(msgspec.Struct, frozen=True):
 def name_bits(prepared: PreparedCase, outcome: Outcome) -> str:
     """The bits of an answer; a pack leaves out the outputs that are the expected ones."""
     return prepared.expected_bits if outcome.exact else bits(outcome.outputs) if outcome.outputs else ""
+
+
+def read_compiled(compiler: Target, outcome: Outcome) -> tuple[bytes, str]:
+    """The EPContext model that a target compiled; or why there is none, in words."""
+    content = outcome.outputs.get(CONTEXT)
+    if outcome.kind != DONE or content is None or not content.nbytes:
+        return b"", f"{compiler.base} compiles nothing of it: {outcome.message.removeprefix(DECLINED) or outcome.kind}"
+    if content.nbytes > CONTEXT_BYTES:
+        return b"", f"what {compiler.base} compiles has {content.nbytes:,} bytes; {CONTEXT_BYTES:,} are read"
+    return content.tobytes(), ""
 
 
 class VariantRuns:
@@ -69,11 +81,14 @@ class VariantRuns:
             if why := variants.why_not(self._prepared, target, self._ordinary.opinion):
                 self._results[target.variant] = VariantResult(target.variant, terms.NOT_RUN, why)
             else:
-                runs.append((target, False))
+                is_compiled = target.compiler is None or bool(target.compiled)
+                runs.append((target if is_compiled else compile_for(target), False))
         return sorted(runs, key=lambda run: not run[0].variant.startswith(f"{Axis.RERUNS}="))
 
     def handle(self, target: Target, outcome: Outcome) -> list[tuple[Target, bool]]:
         """Take an outcome."""
+        if target.compiles_for:
+            return self._load(target, outcome)
         if not target.variant:
             judged = opinion(self._prepared, target, outcome)
             self._alone = Way(judged, self._bits(outcome))
@@ -89,6 +104,15 @@ class VariantRuns:
         self._first[target.variant] = outcome
         self._unconfirmed[target.variant] = target, []
         return runs
+
+    def _load(self, compiler: Target, outcome: Outcome) -> list[tuple[Target, bool]]:
+        """Run the variant that loads what was compiled."""
+        compiled, why = read_compiled(compiler, outcome)
+        if why:
+            self._results[compiler.variant] = VariantResult(compiler.variant, terms.NOT_RUN, why)
+            return []
+        (target,) = (each for each in self._variants.targets if each.variant == compiler.variant)
+        return [(replace(target, compiled=compiled), False)]
 
     def results(self) -> tuple[VariantResult, ...]:
         """One for each variant, in their order, and one for each axis that the candidate has none of."""

@@ -84,6 +84,8 @@ class Target:
     precisions: name -> the options with which the provider computes in that precision.
     base, variant: of a target that is a variant of another, that one's name, and the variant's own, `level=all`.
     request_defaults: what its requests say besides. packed: a case shares its session with a copy of itself.
+    compiler: of a variant that loads what another target compiled, that target; compiled: the EPContext model of the
+    case, as soon as it is there. compiles_for: of a target that compiles for such a variant, the name of its base.
     jail: whether the system keeps its workers from writing outside their folders and from the network, where it can;
     None for all but callables. writable: folders that they may write to besides.
     """
@@ -116,6 +118,9 @@ class Target:
     variant: str = ""
     request_defaults: Mapping[str, Any] = field(default_factory=dict)
     packed: bool = False
+    compiler: Target | None = None
+    compiled: bytes = b""
+    compiles_for: str = ""
     jail: bool | None = None
     writable: tuple[str, ...] = ()
     expectations: tuple[Expectation, ...] = ()

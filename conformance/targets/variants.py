@@ -7,7 +7,8 @@ level       the graph optimisation levels `basic`, `extended` and `all` (GraphOp
 io_binding  inputs and outputs bound as OrtValues in the memory of the provider's device (IOBinding of ONNX Runtime)
 context     the model compiled to an EPContext model, which is loaded again, as a `file` and as `bytes`
             (https://onnxruntime.ai/docs/execution-providers/EP-Context-Design.html); from a folder to which it was
-            `moved`; and a `stale` and a `damaged` one, which must be refused
+            `moved`; a `stale` and a `damaged` one, which must be refused; and one `from:TARGET`, which that target
+            compiled
 precision   the options that the target declares under `precisions` in epcheck.toml
 packing     `alone` in its session, and `packed` with a copy of itself
 weights     initializers in a `file` beside the model, and in such a file in `memory`
@@ -63,6 +64,9 @@ class Axis(StrEnum):
 
 
 STALE, DAMAGED = "stale", "damaged"
+
+FROM = f"{Axis.CONTEXT}=from:"
+"""What the name of a variant begins with that loads what another target compiled; that one's name follows."""
 
 USES = tuple(map(Axis, terms.USES))
 """The axes on which a session is used as applications use it: what differs there is usage-dependent."""
@@ -172,25 +176,57 @@ def _parse_axis(word: str) -> Axis:
         raise VariantError(f"--variants: unknown axis '{word}'; write some of {axes}, with commas") from None
 
 
-def variants_of(candidates: Iterable[Target], axes: Sequence[Axis]) -> dict[str, Variants]:
-    """Candidate name -> its variants on these axes; nothing without axes. Raises TargetError where no candidate has one
-    on any of them: such a run would prove nothing about them."""
+def variants_of(
+    candidates: Iterable[Target], axes: Sequence[Axis], compilers: Sequence[Target] = ()
+) -> dict[str, Variants]:
+    """Candidate name -> its variants on these axes; nothing without axes. compilers: targets whose EPContext models are
+    loaded as well, on the axis `context`. Raises TargetError where no candidate has one on any of them: such a run
+    would prove nothing about them; and for a compiler that makes no such models."""
+    if compilers and Axis.CONTEXT not in axes:
+        raise TargetError("--context-from needs the axis of contexts; add --variants context")
+    for compiler in compilers:
+        if why := why_none(compiler, Axis.CONTEXT):
+            raise TargetError(f"--context-from {compiler.name}: {why}")
     if not axes:
         return {}
-    found = {target.name: _of(target, axes) for target in candidates}
+    found = {target.name: _of(target, axes, compilers) for target in candidates}
     if not any(variants.targets for variants in found.values()):
         reasons = dict.fromkeys(why for variants in found.values() for why in variants.skipped.values())
         raise TargetError(f"--variants {','.join(axes)}: {'; '.join(reasons)}; name another axis, or leave it out")
     return found
 
 
-def _of(target: Target, axes: Iterable[Axis]) -> Variants:
+def _of(target: Target, axes: Iterable[Axis], compilers: Sequence[Target]) -> Variants:
     skipped = {str(axis): why for axis in axes if (why := why_none(target, axis))}
-    return Variants(tuple(made for axis in axes if axis not in skipped for made in _along(target, axis)), skipped)
+    own = [made for axis in axes if axis not in skipped for made in _along(target, axis)]
+    is_compiled = Axis.CONTEXT in axes and Axis.CONTEXT not in skipped
+    return Variants((*own, *(load_context(target, each) for each in compilers if is_compiled)), skipped)
 
 
-def variant_of(target: Target, text: str) -> Target:
-    """The target in one of its other ways of running, as `level=all`. Raises TargetError where it has no such way."""
+def load_context(target: Target, compiler: Target) -> Target:
+    """The variant of a target that loads what another one, or itself, compiled."""
+    varied = _name_variant(target, Axis.CONTEXT, f"{FROM.partition('=')[2]}{compiler.name}")
+    return replace(varied, request_defaults={"way": "context", "context": "from"}, compiler=compiler)
+
+
+def compile_for(variant: Target) -> Target:
+    """The target that compiles what such a variant loads, as it does that: in its own workers."""
+    compiler = variant.compiler
+    assert compiler is not None
+    return replace(
+        compiler,
+        name=f"{compiler.name} {variant.variant}",
+        base=compiler.name,
+        variant=variant.variant,
+        request_defaults={"way": "context", "context": "compile"},
+        compiles_for=variant.base,
+        expectations=(),
+    )
+
+
+def variant_of(target: Target, text: str, compiler: Target | None = None) -> Target:
+    """The target in one of its other ways of running, as `level=all`. compiler: the target that such a variant names.
+    Raises TargetError where it has no such way."""
     word, _, value = text.partition("=")
     try:
         axis = Axis(word)
@@ -199,6 +235,10 @@ def variant_of(target: Target, text: str) -> Target:
         raise TargetError(f"unknown variant '{text}'; write AXIS=VALUE with an axis of {axes}") from None
     if why := why_none(target, axis):
         raise TargetError(f"unknown variant '{text}': {why}")
+    if compiler is not None:
+        if why := why_none(compiler, Axis.CONTEXT):
+            raise TargetError(f"unknown variant '{text}': {why}")
+        return load_context(target, compiler)
     variants = {variant.variant: variant for variant in _along(target, axis)}
     if (name := f"{axis}={value}") not in variants:
         raise TargetError(f"target '{target.name}' has no variant '{text}'; it has {', '.join(variants)}")

@@ -8,7 +8,7 @@ options    of the provider
 config     session options, besides those that prove placement
 plugin     `package` or `library`, and `device`, of a provider that has a library of its own; else null
 device     where inputs and outputs are bound; empty where they are not
-context    `file`, `bytes`, `moved`, `stale`, `damaged`: by which EPContext model it goes; else empty
+context    `file`, `bytes`, `moved`, `stale`, `damaged`, `from`: by which EPContext model it goes; else empty
 model      the file that the session is made of
 prefixes   what stands before each name in that model, once for each copy of the case; empty for one
 weights    `file` or `memory`: where the model's initializers are; else empty
@@ -56,10 +56,12 @@ def apply_target(judged: Judged, target: Target, varied: VariedModel | None, red
     what was measured of its use, as sentences."""
     session = target.request_defaults
     files = {}
-    if context := str(session.get("context", "")):
+    if (context := str(session.get("context", ""))) and not target.compiled:
         files["contexts.py"] = Path(contexts.__file__).read_bytes()
     if use := str(session.get("use", "")):
         files["uses.py"] = Path(uses.__file__).read_bytes()
+    if target.compiled:
+        files[protocol.CONTEXT_FILE] = target.compiled
     if varied:
         files[VARIED] = varied.model
     if varied and varied.weights:

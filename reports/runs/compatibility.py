@@ -81,6 +81,9 @@ def check_same_selection(first: Part, second: Part) -> None:
     variants = [_listed(part.run.selection.get("variants") or ["none"]) for part in (first, second)]
     if variants[0] != variants[1]:
         raise StoreError(f"{both}: the variants are {variants[0]} and {variants[1]}; run both with the same --variants")
+    compilers = [_listed(part.run.selection.get("context_from") or ["none"]) for part in (first, second)]
+    if compilers[0] != compilers[1]:
+        raise StoreError(f"{both}: contexts are from {compilers[0]} and {compilers[1]}; run both with the same")
     uses = [str(part.run.selection.get("uses", "none")) for part in (first, second)]
     if uses[0] != uses[1]:
         raise StoreError(f"{both}: --uses is {uses[0]} and {uses[1]}; run both with the same")

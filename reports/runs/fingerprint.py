@@ -202,6 +202,8 @@ def _selection(selection: Mapping[str, object]) -> str:
         words.append("thin")
     if variants := selection.get("variants"):
         words.append(f"variants {_listed(variants)}")
+    if compilers := selection.get("context_from"):
+        words.append(f"contexts from {_listed(compilers)}")
     if uses := selection.get("uses"):
         words.append(f"uses of {uses}")
     if shard := selection.get("shard"):

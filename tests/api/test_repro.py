@@ -22,9 +22,10 @@ from epcheck import api
 from epcheck.api.runs.archive import archive
 from epcheck.api.suite import repro
 from epcheck.conformance.records import terms
+from epcheck.conformance.targets import variants
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import Target, TargetError
-from epcheck.conformance.targets.variants import variant_of
+from epcheck.conformance.targets.variants import load_context, variant_of
 from epcheck.conformance.test_data import repro as folders
 from epcheck.conformance.test_data import run_settings
 from epcheck.conformance.test_data.model_file import ModelFileError
@@ -155,6 +156,40 @@ def test_a_use_has_the_extent_of_its_folder(tmp_path: Path) -> None:
     (folder / "uses.py").write_text(text.replace(first, seen + first))
     code, lines = script(folder)
     assert (code, lines.count("extent 2 2 1 False")) == (0, 10)
+
+
+@pytest.mark.parametrize(("content", "code", "last"), [
+    (b"EPContext", 0, "right: refused, as what another target compiled may be: "),
+    (None, 0, "right on CPUExecutionProvider"),
+])  # fmt: skip
+def test_the_script_loads_what_another_target_compiled(
+    tmp_path: Path, content: bytes | None, code: int, last: str
+) -> None:
+    """On CPU, which loads what another one did not change; nothing is refused."""
+    cpu, built = resolve("cpu"), suite.case_by_id(RELU).build()
+    compiled = load_context(cpu, replace(cpu, name="other"))
+    compiled = replace(compiled, compiled=content if content is not None else built.model)
+    known = run_settings.apply_target(folders.judged(built), compiled, None)
+    folder = folders.write(built, tmp_path, known)
+    assert (folder / "compiled.onnx").read_bytes() == compiled.compiled
+    found = script(folder)
+    assert (found[0], found[1][-1][: len(last)]) == (code, last)
+    assert found[1][0] == "as the target cpu runs it with context=from:other"
+
+
+def test_a_folder_without_what_was_compiled_is_not_replayed(
+    fused: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(variants, "NO_CONTEXT", ())
+    options = api.ReplayOptions(
+        fused / "ordinary", targets=("cpu",), baseline="none", variant="context=from:other", own_process=False
+    )
+    with pytest.raises(ModelFileError, match=r"has no compiled\.onnx; write the folder with `epcheck repro`$"):
+        next(iter(api.replay(options)))
+    shutil.copytree(fused / "ordinary", tmp_path / "m")
+    (tmp_path / "m/compiled.onnx").write_bytes(b"")
+    with pytest.raises(ModelFileError, match=r"compiled\.onnx' must have from 1 to 268,435,456 bytes; write it again$"):
+        next(iter(api.replay(replace(options, folder=tmp_path / "m"))))
 
 
 def script(folder: Path) -> tuple[int, list[str]]:

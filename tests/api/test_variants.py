@@ -99,6 +99,12 @@ def test_axes_without_a_variant_are_refused_before_anything_runs(tmp_path: Path)
         api.run(options(tmp_path, Axis.CONTEXT))
     with pytest.raises(ClusterError, match="--variants and --uses run on this machine"):
         api.run(options(tmp_path, Axis.LEVEL, scheduler="tcp://localhost:1"))
+    with pytest.raises(TargetError, match=r"^--context-from cpu: CPUExecutionProvider makes no EPContext models$"):
+        api.run(options(tmp_path, Axis.CONTEXT, context_from=("cpu",)))
+    with pytest.raises(TargetError, match=r"^--context-from needs the axis of contexts; add --variants context$"):
+        api.run(options(tmp_path, Axis.LEVEL, context_from=("cpu",)))
+    with pytest.raises(TargetError, match="unknown target 'no-such'"):
+        api.run(options(tmp_path, Axis.CONTEXT, context_from=("no-such",)))
     assert not list(tmp_path.iterdir())
 
 

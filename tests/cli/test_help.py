@@ -108,7 +108,7 @@ def test_each_option_is_in_its_panel() -> None:
              for panel, part in parts.items()}  # fmt: skip
     assert flags["Select"][:5] == ["--target", "--op", "--dtype", "-k", "--limit"]
     assert flags["Judge"] == [
-        "--baseline", "--explain", "--variants", "--uses",
+        "--baseline", "--explain", "--variants", "--context-from", "--uses",
         "--expect", "--claims", "--strict", "--max-flaky", "--strict-accuracy",
         "--reference",
     ]  # fmt: skip

@@ -12,7 +12,7 @@ from epcheck.conformance.targets.target import DISABLE_FALLBACK, Target
 from epcheck.conformance.targets.variants import DYNAMIC, MOVED, SHARED
 from epcheck.conformance.workers import session_result
 from epcheck.conformance.workers.process import FrameReceived
-from epcheck.conformance.workers.program.protocol import INITIALIZER, OTHER, WEIGHTS, WEIGHTS_FILE
+from epcheck.conformance.workers.program.protocol import CONTEXT, INITIALIZER, OTHER, WEIGHTS, WEIGHTS_FILE
 from epcheck.conformance.workers.request import run_request
 from epcheck.conformance.workers.session_result import SessionResult
 from epcheck.generators import schema
@@ -44,6 +44,8 @@ def encode(name: str, cases: Sequence[PreparedCase], target: Target, place: bool
             feeds.append((f"{OTHER}{number}", "uint8", (len(other),), other))
         if target.variant == SHARED:
             feeds += [(INITIALIZER + name, *rest) for name, *rest in used_models.list_initializers(model)]
+        if target.compiled:
+            feeds.append((CONTEXT, "uint8", (len(target.compiled),), target.compiled))
         if target.variant in DYNAMIC:
             model = used_models.open_sizes(model)
         elif target.variant in MOVED:

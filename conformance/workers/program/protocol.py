@@ -43,7 +43,8 @@ gets no data of other files: their folder is in `config`, as a session has it. `
 
 `run` also has `level`, as below, and `way`, where the session is run in another way, and once: "bound" binds inputs and
 outputs in the memory of the provider's device; "context" compiles the model to an EPContext model and loads that, as
-`context` says: from its "file" or its "bytes", or after it was "moved" or made "stale" or "damaged"; "weights" has the
+`context` says: from its "file" or its "bytes", or after it was "moved" or made "stale" or "damaged"; to "compile" gives
+the EPContext model as the tensor CONTEXT, and "from" loads that of another worker; "weights" has the
 initializers' data, the tensor WEIGHTS, from a file beside the model or, as `weights` says, from one in "memory"; "use"
 runs sessions as the `use` of `backends/uses.py` does, of the model and of those in the tensors OTHER and a number;
 they share the tensors INITIALIZER and the name of an initializer. Its `extent` has what of the use's own is changed.
@@ -91,6 +92,9 @@ OTHER, OTHER_FILE = "\0other ", "other{}.onnx"
 
 INITIALIZER, INITIALIZERS_FILE = "\0initializer ", "initializers.npz"
 """What the tensors of a request begin with that sessions share as initializers, and the file of a reproduction."""
+
+CONTEXT, CONTEXT_FILE, CONTEXT_BYTES = "\0context", "compiled.onnx", 1 << 28
+"""The tensor that is an EPContext model, the file of a reproduction, and how large either may be."""
 
 LEVELS = {
     "disabled": "ORT_DISABLE_ALL",

@@ -23,6 +23,8 @@ from epcheck.conformance.scheduling.variant_runs import VariantRuns, Way
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.targets.variants import Axis, Variants, variants_of
+from epcheck.conformance.workers.program.backends.declined import DECLINED as DECLINED_BY
+from epcheck.conformance.workers.program.protocol import CONTEXT, CONTEXT_BYTES
 
 CANDIDATE = Target("candidate", ("python",), ("onnxruntime",))
 CASE = prepared_case.of(identity("a").build())
@@ -113,6 +115,79 @@ def test_a_use_of_sessions_is_repeated_until_two_runs_differ(repeated: list[Outc
     found = states(runs)["threads=2"]
     assert found[0] == state
     assert found[1].startswith(words)
+
+
+OTHER = Target("other", ("python",), ("onnxruntime",), provider="SomeExecutionProvider")
+COMPILED = Outcome(DONE, outputs={CONTEXT: np.frombuffer(b"EPContext", np.uint8)})
+
+
+def loading(outcome: Outcome = RIGHT) -> tuple[VariantRuns, Target]:
+    """The runs of what another target compiles, and the target that is first asked to."""
+    (target,) = (t for t in variants_of([CANDIDATE], (Axis.CONTEXT,), (OTHER,))["candidate"].targets if t.compiler)
+    way = Way(opinion(CASE, CANDIDATE, outcome), bits(outcome.outputs))
+    runs = VariantRuns(CASE, CANDIDATE, Variants((target,), {}), way)
+    ((compiler, alone),) = runs.begin()
+    assert (compiler.base, compiler.compiles_for, alone) == ("other", "candidate", False)
+    assert compiler.request_defaults == {"way": "context", "context": "compile"}
+    return runs, compiler
+
+
+@pytest.mark.parametrize(
+    ("outcome", "state", "words"),
+    [
+        (RIGHT, terms.SAME, ""),
+        (REFUSED, terms.SAME, "refused: no such thing"),
+        (WRONG, terms.DIFFERS, "is wrong: y: 1 of 2 elements are wrong"),
+        (CRASH, terms.DIFFERS, "crash: killed by SIGSEGV"),
+    ],
+)
+def test_what_another_target_compiled_is_right_or_refused(outcome: Outcome, state: str, words: str) -> None:
+    runs, compiler = loading()
+    ((target, alone),) = runs.handle(compiler, COMPILED)
+    assert (target.base, target.variant, target.compiled, alone) == (
+        "candidate", "context=from:other", b"EPContext", False,
+    )  # fmt: skip
+    for again, is_alone in runs.handle(target, outcome):
+        assert is_alone
+        assert again.compiled == (b"EPContext" if again.variant else b"")
+        runs.handle(again, outcome if again.variant else RIGHT)
+    found = states(runs)["context=from:other"]
+    assert (found[0], found[1].startswith(words)) == (state, True)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "words"),
+    [
+        (
+            replace(DECLINED, message=f"{DECLINED_BY}nothing is compiled"),
+            "other compiles nothing of it: nothing is compiled",
+        ),
+        (CRASH, "other compiles nothing of it: killed by SIGSEGV"),
+        (RIGHT, "other compiles nothing of it: done"),
+        (
+            Outcome(DONE, outputs={CONTEXT: np.broadcast_to(np.uint8(0), CONTEXT_BYTES + 1)}),
+            "what other compiles has 268,435,457 bytes; 268,435,456 are read",
+        ),
+    ],
+)
+def test_what_another_target_does_not_compile_is_skipped(outcome: Outcome, words: str) -> None:
+    runs, compiler = loading()
+    assert runs.handle(compiler, outcome) == []
+    assert states(runs) == {"context=from:other": (terms.NOT_RUN, words)}
+
+
+def test_a_case_waits_for_what_another_target_compiles() -> None:
+    plan = Plan((), (CANDIDATE,), variants=variants_of([CANDIDATE], (Axis.CONTEXT,), (OTHER,)))
+    assert [target.name for target in plan.targets] == ["candidate", "other"]
+    life = CaseLifecycle(plan, CASE)
+    life.begin({})
+    actions = life.handle(Ran(CANDIDATE, Where.SHARED, RIGHT))
+    by_base = {action.target.base for action in actions if isinstance(action, Run)}
+    assert by_base == {"candidate", "other"}
+    (asked,) = (a.target for a in actions if isinstance(a, Run) and a.target.compiles_for)
+    (load,) = life.handle(Ran(asked, Where.OWN_SESSION, COMPILED))
+    assert isinstance(load, Run)
+    assert (load.target.compiled, load.where) == (b"EPContext", Where.OWN_SESSION)
 
 
 def test_what_the_ordinary_way_does_alone_as_well_is_a_difference_of_packing() -> None:

@@ -125,3 +125,22 @@ def test_precisions_that_are_no_options_are_refused(tmp_path: Path, written: str
     path.write_text(f'[targets.mine]\nbase = "cpu"\n[targets.mine.precisions]\n{written}\n')
     with pytest.raises(TargetError, match=why):
         load_config(path)
+
+
+def test_what_other_targets_compile_is_loaded_by_each_candidate() -> None:
+    npu, older = (Target(name, ("python",), ("onnxruntime",), provider="Npu") for name in ("npu", "npu@1"))
+    found = variants_of([npu], (Axis.CONTEXT,), (older,))["npu"].targets[-1]
+    assert (found.name, found.base, found.variant) == ("npu context=from:npu@1", "npu", "context=from:npu@1")
+    assert found.request_defaults == {"way": "context", "context": "from"}
+    assert found == variant_of(npu, "context=from:npu@1", older)
+    with pytest.raises(TargetError, match=r"^--context-from needs the axis of contexts; add --variants context$"):
+        variants_of([npu], (Axis.LEVEL,), (older,))
+    cpu = replace(older, name="cpu", provider="CPUExecutionProvider")
+    with pytest.raises(TargetError, match=r"^--context-from cpu: CPUExecutionProvider makes no EPContext models$"):
+        variants_of([npu], (Axis.CONTEXT,), (cpu,))
+    with pytest.raises(
+        TargetError, match="unknown variant 'context=from:cpu': CPUExecutionProvider makes no EPContext"
+    ):
+        variant_of(npu, "context=from:cpu", cpu)
+    with pytest.raises(TargetError, match="target 'npu' has no variant 'context=from:npu@1'"):
+        variant_of(npu, "context=from:npu@1")

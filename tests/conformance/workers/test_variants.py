@@ -17,6 +17,7 @@ from small_cases import identities, identity, records_of
 from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.records import terms
 from epcheck.conformance.scheduling.pools import session_request
+from epcheck.conformance.targets import variants as targets
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.variants import Axis, Variants, variants_of
 from epcheck.conformance.workers.program import protocol
@@ -173,6 +174,19 @@ def test_a_moved_context_is_loaded_from_another_folder() -> None:
     assert [backend.folders[0].name.startswith("epcheck-context-") for backend in (moved, made)] == [False, True]
 
 
+@pytest.mark.parametrize("has_compile_api", [True, False])
+def test_what_one_worker_compiles_another_loads(monkeypatch: pytest.MonkeyPatch, has_compile_api: bool) -> None:
+    if not has_compile_api:
+        monkeypatch.delattr(variants.onnxruntime, "ModelCompiler")
+    backend, request = Compiling(), {"config": {}, "way": "context"}
+    outputs = variants.run(backend, {**request, "context": "compile"}, b"", {}, {})
+    assert outputs.keys() == {protocol.CONTEXT}
+    assert backend.loaded == []
+    feeds = {protocol.CONTEXT: outputs[protocol.CONTEXT]}
+    assert variants.run(backend, {**request, "context": "from"}, b"", feeds, {}) == {}
+    assert [(b"EPContext" in model, beside) for model, beside in backend.loaded] == [(True, b"")]
+
+
 def test_a_stale_context_names_another_release_and_is_else_the_same() -> None:
     (good, _), (stale, beside) = loaded("stale")
     assert len(good) == len(stale)
@@ -201,3 +215,26 @@ def test_packed_a_case_shares_its_session_with_a_copy_of_itself() -> None:
     model = onnx.ModelProto.FromString(dict(protocol.decode(*found))[""].tobytes())
     assert [node.op_type for node in model.graph.node] == ["Identity", "Identity"]
     assert len({node.name for node in model.graph.node}) == 2
+
+
+def test_what_was_compiled_is_a_tensor_of_the_request() -> None:
+    case = prepared_case.of(identity("a", number=3).build())
+    frame = b"".join(session_request.encode("a case", [case], replace(CPU, compiled=b"compiled"), place=False))
+    found = protocol.read_frame(io.BytesIO(frame))
+    assert found is not None
+    assert dict(protocol.decode(*found))[protocol.CONTEXT].tobytes() == b"compiled"
+
+
+def test_a_target_that_compiles_for_another_has_workers_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both are CPU's, which compiles nothing: the worker says so."""
+    monkeypatch.setattr(targets, "NO_CONTEXT", ())
+    of = variants_of([CPU], (Axis.CONTEXT,), (replace(CPU, name="other"),))["cpu"]
+    varied = {"cpu": Variants(tuple(each for each in of.targets if each.compiler), {})}
+    for record in records_of(identities(3), CPU, variants=varied).values():
+        assert [(v.variant, v.state, v.reason) for v in record.variants] == [
+            (
+                "context=from:other",
+                terms.NOT_RUN,
+                "other compiles nothing of it: the provider makes no EPContext node of it",
+            )
+        ]

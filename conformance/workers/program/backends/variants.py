@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
-from ..protocol import INITIALIZER, OTHER, WEIGHTS, WEIGHTS_FILE
+from ..protocol import CONTEXT, INITIALIZER, OTHER, WEIGHTS, WEIGHTS_FILE
 from . import contexts, uses
 from .declined import NotApplicableError
 from .values import name_outputs
@@ -73,10 +73,24 @@ def _from_context(
     A stale or damaged context is loaded only where the one it is made of can be: otherwise its refusal proves nothing.
     """
     how = request["context"]
+    if how == "from":
+        return _run(
+            backend, request, _time_creation(backend, request, feeds.pop(CONTEXT).tobytes(), answer), feeds, answer
+        )
     try:
+        if how == "compile":
+            return _give_compiled(backend, request, model)
         return _run_compiled(backend, request, model, feeds, answer, how)
     except contexts.NoContextError as error:
         raise NotApplicableError(str(error)) from None
+
+
+def _give_compiled(backend: Any, request: dict[str, Any], model: bytes) -> dict[str, Any]:
+    """The EPContext model, with the context in it. Raises contexts.NoContextError."""
+    with tempfile.TemporaryDirectory(prefix="epcheck-context-", ignore_cleanup_errors=True) as folder:
+        compiled: Any
+        compiled, _ = _compile(backend, request, model, Path(folder) / "context.onnx", embedded=True)
+    return {CONTEXT: np.frombuffer(compiled, np.uint8)}
 
 
 def _run_compiled(
@@ -94,15 +108,9 @@ def _run_compiled(
             contexts.BREAK[how](path)
         if how == contexts.MOVED:
             compiled = str(contexts.move(path))
-        session = _time_creation(backend, request, compiled, answer)
-        answer["stage"] = "run"
-        names = [output.name for output in session.get_outputs()]
-        started = time.perf_counter()
-        values = session.run(names, feeds)
-        answer["run_s"] = time.perf_counter() - started
-        answer["assignment"] = placed or backend.assignment(session, backend.keeps_record(request))
-        del session  # Windows deletes no file that is open
-        return name_outputs(names, values)
+        outputs = _run(backend, request, _time_creation(backend, request, compiled, answer), feeds, answer)
+        answer["assignment"] = placed or answer["assignment"]
+        return outputs
 
 
 def _time_creation(backend: Any, request: dict[str, Any], model: bytes | str, answer: dict[str, Any]) -> Any:
