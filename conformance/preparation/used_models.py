@@ -100,7 +100,7 @@ def save_initializers(model: bytes) -> bytes:
         for name, dtype, shape, data in list_initializers(model)
     }
     file = io.BytesIO()
-    np.savez(file, **arrays)
+    np.savez(file, **arrays)  # type: ignore[arg-type]
     return file.getvalue() if arrays else b""
 
 

@@ -43,7 +43,8 @@ def encode(name: str, cases: Sequence[PreparedCase], target: Target, place: bool
         for number, other in enumerate(used_models.list_others(target.variant, model)):
             feeds.append((f"{OTHER}{number}", "uint8", (len(other),), other))
         if target.variant == SHARED:
-            feeds += [(INITIALIZER + name, *rest) for name, *rest in used_models.list_initializers(model)]
+            shared = used_models.list_initializers(model)
+            feeds += [(INITIALIZER + name, dtype, shape, data) for name, dtype, shape, data in shared]
         if target.compiled:
             feeds.append((CONTEXT, "uint8", (len(target.compiled),), target.compiled))
         if target.variant in DYNAMIC:

@@ -697,8 +697,8 @@ def is_other(first: Values, second: Values) -> bool:
 
 def change_values(create: Sessions, feeds: Values) -> Values:
     """The feeds with the elements of floating-point and 8-bit tensors one place further, so that each is in the range
-    that it was in; empty where that changes nothing, or they are not valid, as the batch indices of MaxRoiPool. What has
-    other types may be an index or a size."""
+    that it was in; empty where that changes nothing, or they are not valid, as the batch indices of MaxRoiPool. What
+    has other types may be an index or a size."""
     changed = dict(feeds)
     for name, value in feeds.items():
         if isinstance(value, np.ndarray) and _is_data(value) and value.size > 1:
