@@ -33,11 +33,16 @@ NOT_RIGHT = "the plain run is not right"
 BROKEN = tuple(f"{Axis.CONTEXT}={how}" for how in (STALE, DAMAGED))
 
 
-UNCHECKED: Mapping[str, str] = {
-    "Inverse": "the CPU provider does not check that matrices are square",
-    "RotaryEmbedding": "the CPU provider does not check that the size of a head is even",
+UNCHECKED: Mapping[str, tuple[Sequence[str], str]] = {
+    "Inverse": (DYNAMIC, "the CPU provider does not check that matrices are square"),
+    "RotaryEmbedding": (DYNAMIC, "the CPU provider does not check that the size of a head is even"),
+    **dict.fromkeys(
+        ("ArgMax", "ArgMin", "ReduceMean"),
+        ((f"{Axis.RERUNS}=shapes",), "of no element it is undefined"),
+    ),
 }
-"""Operator -> why other sizes of its inputs may be invalid although the CPU provider takes them."""
+"""Operator -> the uses whose sizes may be invalid although the CPU provider takes them, and why. What is undefined is
+as the ONNX operators say (https://onnx.ai/onnx/operators)."""
 
 
 def why_not(prepared: PreparedCase, target: Target, ordinary: Opinion) -> str:
@@ -48,8 +53,9 @@ def why_not(prepared: PreparedCase, target: Target, ordinary: Opinion) -> str:
         return ENDS
     if is_use(target.variant) and (ordinary.status != terms.PASS or prepared.must_be_refused):
         return NOT_RIGHT
-    if target.variant in DYNAMIC and prepared.op_type in UNCHECKED:
-        return UNCHECKED[prepared.op_type]
+    uses, why = UNCHECKED.get(prepared.op_type, ((), ""))
+    if target.variant in uses:
+        return why
     if prepared.may_be_refused:
         return "the standard leaves a part of it undefined"
     if target.packed and (prepared.must_be_refused or not prepared.graph or not prepared.emptiness):

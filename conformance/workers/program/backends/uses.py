@@ -292,7 +292,7 @@ def run_shapes(create: Sessions, feeds: Values, extent: Extent) -> Values:
     resized = [change_size(feeds, times) for times in (2.0, 0.5, 0.0)]
     valid = [number for number, values in enumerate(resized[:2]) if values and create.accepts(values)]
     if len(valid) == 2 and resized[2] and not any(takes_index(value) for value in feeds.values()):
-        valid.append(2)
+        valid.append(2)  # the CPU provider is not asked: some of its kernels divide by an empty size
     others = [resized[number] for number in valid if number in extent.sizes]
     if not others:
         raise NotUsableError("no other size of its first input is valid")
@@ -316,8 +316,8 @@ def run_sizes(create: Sessions, feeds: Values, extent: Extent) -> Values:
             break
     if extent.sizes and not sizes:
         raise NotUsableError("no other size of its inputs is valid")
-    growing, shrinking = create(), create()
     expected = create()(feeds)
+    growing, shrinking = create(), create()
     first, began = [], time.monotonic()
     for values in sizes:
         first.append(_run_or_none(create, growing, values))
@@ -387,11 +387,12 @@ def run_types(create: Sessions, feeds: Values, _extent: Extent) -> Values:
             create.settle()
     if not others:
         raise NotUsableError("no session takes other types")
-    found = [create()(feeds)]
+    first, second = create(), create()
+    found = [first(feeds)]
     for session, values, right, _ in others:
         if is_other(session(values), right):
             raise UseError("sessions of other types give other values after one of the model's type")
-    found.append(create()(feeds))
+    found.append(second(feeds))
     return _first_other(found, found[0])
 
 
@@ -399,10 +400,10 @@ def run_bound(create: Sessions, feeds: Values, extent: Extent) -> Values:
     """Outputs bound into buffers of the application, which go on before and behind them; the feeds and others by turns.
     Raises UseError where a run writes beyond an output."""
     expected = create()(_copy(feeds))
-    session = _bind(create, feeds, expected)
     others = change_values(create, feeds) if extent.others else {}
     turns = [feeds, others, feeds] if others else [feeds, feeds]
     wanted = create()(_copy(others)) if others else expected
+    session = _bind(create, feeds, expected)
     if {name: (value.dtype, value.shape) for name, value in wanted.items()} != {
         name: (value.dtype, value.shape) for name, value in expected.items()
     }:
