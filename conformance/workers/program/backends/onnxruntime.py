@@ -232,7 +232,8 @@ class OnnxRuntimeBackend:
         unrecorded = not self.keeps_record(request) or request.get("bodies")
         if request.get("profile", unrecorded):
             options.enable_profiling = True
-            options.profile_file_prefix = str(Path(tempfile.gettempdir()) / f"epcheck-{os.getpid()}")
+            # Each jail has process ids of its own, and the runtime adds the second alone.
+            options.profile_file_prefix = str(Path(tempfile.gettempdir()) / f"epcheck-{os.urandom(8).hex()}")
         return options
 
     def settle(self, request: dict[str, Any]) -> None:
