@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # controls, but not tab and newline
@@ -35,3 +36,13 @@ def format_share(share: float) -> str:
 def format_count(number: int, singular: str, plural: str = "") -> str:
     """`1 case`, `1,204 cases`."""
     return f"{number:,} {singular}" if number == 1 else f"{number:,} {plural or f'{singular}s'}"
+
+
+def format_list(names: Sequence[str], last: str = "and") -> str:
+    """`driver, runtime and OS`; empty for no names. last: stands before the last name."""
+    return f" {last} ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
+def as_sentence(words: str) -> str:
+    """With a capital letter and a full stop; empty for no words."""
+    return f"{words[0].upper()}{words[1:]}." if words else ""

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-INCIDENTAL = ("interpreter",)
-"""Facts of a target that say where it is installed, not what it is."""
+INCIDENTAL = ("interpreter", "luid")
+"""Facts of a target that say where it is installed, not what it is. An adapter has another LUID each time that Windows
+starts."""
+
+ON_CPU = ("CPUExecutionProvider", "XnnpackExecutionProvider", "DnnlExecutionProvider")
+"""Providers that compute on a CPU, whatever their options."""
 
 BETWEEN = " | "
 """Stands between the values of several machines."""
+
+
+def base_of(target: str) -> str:
+    """The name of a target without its adapter and its release: `dml` of `dml:1@1.20.1`. Of a path, a callable and a
+    plugin it is no name that a target has."""
+    return target.partition("@")[0].partition(":")[0]
 
 
 def differing_facts(

@@ -12,6 +12,7 @@ from epcheck.conformance.comparison.precision import Precision
 from epcheck.conformance.records.case_condition import holds
 from epcheck.conformance.records.case_facts import CaseFacts
 from epcheck.conformance.records.facts import describe_case
+from epcheck.conformance.records.target_facts import ON_CPU
 from epcheck.conformance.targets import condition, expectation
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.windows_path import windows_path
@@ -45,9 +46,6 @@ MEBIBYTE = 1 << 20
 MEASURED = -1
 """In place of a number of workers: as many as pay on the adapter, which is measured; until then 1."""
 
-
-ON_CPU = (CPU, "XnnpackExecutionProvider", "DnnlExecutionProvider")
-"""Providers that compute on a CPU, whatever their options."""
 
 IEEE = (CPU, "CUDAExecutionProvider")
 """Providers whose single operations keep to IEEE 754."""

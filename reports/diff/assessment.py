@@ -67,7 +67,7 @@ def assess(difference: Difference) -> Assessment:
         f"{causes[0].upper()}{causes[1:]}." if causes else "",
         _beside(difference),
         "" if difference.same_class else _unlike(difference),
-        describe_changes(difference.changed),
+        describe_changes(difference.changed, difference.unknown),
     ]
     return Assessment(newer.target, result, " ".join(filter(None, sentences)), difference)
 
@@ -85,7 +85,8 @@ def _assess_sides(difference: Difference, sides: Sides) -> Assessment:
     else:
         sentence = f"No difference {both} in {difference.compared:,} cases."
     unlike = "" if difference.same_class else _unlike(difference)
-    sentences = [sentence, _sides_beside(difference), unlike, describe_differing(difference.changed)]
+    differing = f"{describe_differing(difference.changed)} {difference.untold}".strip()
+    sentences = [sentence, _sides_beside(difference), unlike, differing]
     return Assessment(
         difference.newer.target, DIFFERS if counted else SAME, " ".join(filter(None, sentences)), difference
     )

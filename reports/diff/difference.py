@@ -17,7 +17,18 @@ from epcheck.reports.diff.row import Row
 from epcheck.reports.diff.wording import Sides, sides_of
 from epcheck.reports.dtypes import dtype_order
 from epcheck.reports.runs.findings import reason_stem, sample_stem
-from epcheck.reports.runs.fingerprint import Changed, FingerprintClass, changes, fingerprint, fingerprint_class
+from epcheck.reports.runs.fingerprint import (
+    COMPARED,
+    Changed,
+    FingerprintClass,
+    changes,
+    describe_same,
+    describe_unknown,
+    fingerprint,
+    fingerprint_class,
+    unknown_parts,
+)
+from epcheck.reports.text import as_sentence
 
 
 @dataclass(frozen=True)
@@ -89,9 +100,10 @@ class Group:
 
 @dataclass(frozen=True)
 class Difference:
-    """Two compared runs. changed: parts of the fingerprint. compared: cases that both have. groups: in the order of
-    KINDS, the largest first. accuracy, speed, placement: of cases that pass in both. sides: None where the older is
-    the newer at an earlier time. causes: of failures, in the newer run beside the older."""
+    """Two compared runs. changed: parts of the fingerprint. unknown: of driver, runtime and OS, what one of the runs
+    does not tell. compared: cases that both have. groups: in the order of KINDS, the largest first. accuracy, speed,
+    placement: of cases that pass in both. sides: None where the older is the newer at an earlier time. causes: of
+    failures, in the newer run beside the older."""
 
     older: ComparedSummary
     newer: ComparedSummary
@@ -103,6 +115,7 @@ class Difference:
     placement: tuple[PlacementChange, ...]
     sides: Sides | None = None
     causes: tuple[CauseChange, ...] = ()
+    unknown: tuple[str, ...] = ()
 
     def of(self, *kinds: str) -> tuple[Group, ...]:
         """The groups of some kinds."""
@@ -116,6 +129,16 @@ class Difference:
     def same_class(self) -> bool:
         """Whether provider, adapter and selection are the same."""
         return self.older.fingerprint_class == self.newer.fingerprint_class
+
+    @property
+    def same(self) -> str:
+        """What is the same where nothing is known to have changed, in one sentence; two sides may have two runtimes."""
+        return describe_same(self.unknown, ("driver", "OS") if self.sides else tuple(COMPARED))
+
+    @property
+    def untold(self) -> str:
+        """What nobody knows besides what changed, in one sentence; empty where there is nothing."""
+        return as_sentence(describe_unknown(self.changed, self.unknown))
 
 
 def compare_nights(
@@ -155,6 +178,7 @@ def compare(
         placement=drift.placement(passing, providers[0], providers[1]),
         sides=sides_of((older.run, older.target), (newer.run, newer.target)),
         causes=compare_causes(_causes(before), _causes(after), {row.case_id for row in newer.rows if _ran(row)}),
+        unknown=unknown_parts((older.run, older.target), (newer.run, newer.target)),
     )
 
 

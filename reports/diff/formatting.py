@@ -6,6 +6,7 @@ import re
 
 from packaging.version import Version
 
+from epcheck.conformance.records.target_facts import base_of
 from epcheck.reports.diff.classification import REGRESSION
 from epcheck.reports.diff.difference import ComparedSummary, Difference, Group
 from epcheck.reports.diff.drift import AccuracyDrift, SpeedDrift
@@ -52,9 +53,9 @@ def format_bisect(difference: Difference, group: Group) -> str:
         return ""
     older, _, older_release = difference.older.target.partition("@")
     newer, _, newer_release = difference.newer.target.partition("@")
-    if newer not in WITH_RELEASES or older != newer:
+    if base_of(newer) not in WITH_RELEASES or older != newer:
         return ""
-    changed = next((change for change in difference.changed if change.part == WITH_RELEASES[newer]), None)
+    changed = next((change for change in difference.changed if change.part == WITH_RELEASES[base_of(newer)]), None)
     if changed is not None:
         older_release = older_release or changed.older.rpartition(" ")[2]
         newer_release = newer_release or changed.newer.rpartition(" ")[2]

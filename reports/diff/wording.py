@@ -34,7 +34,7 @@ class Sides:
 class Wording:
     """older, newer: what the two are called. names, meanings: of each of KINDS. between: stands between the status of
     the older and that of the newer. accuracy, speed, placement: headings. takes: the head of the column of times.
-    same, differing: of the fingerprints."""
+    differing: of the fingerprints."""
 
     older: str
     newer: str
@@ -45,7 +45,6 @@ class Wording:
     speed: str
     placement: str
     takes: str
-    same: str
     differing: str
 
     @property
@@ -56,7 +55,7 @@ class Wording:
 
 NIGHTS = Wording(
     "Before", "Now", {kind: kind for kind in KINDS}, KINDS, " → ", "less accurate, but passes", "speed",
-    "placement", "takes now", "Same driver, runtime and OS.", "What changed on the machine",
+    "placement", "takes now", "What changed on the machine",
 )  # fmt: skip
 """Of two nights."""
 
@@ -89,7 +88,7 @@ def wording(sides: Sides | None) -> Wording:
     return Wording(
         older, newer, names, meanings, " / ", f"less accurate on {newer}, but right on both",
         f"speed of {newer} relative to {older}", f"placement on {older} and on {newer}", f"takes on {newer}",
-        "Same driver and OS.", "What differs on the machines",
+        "What differs on the machines",
     )  # fmt: skip
 
 

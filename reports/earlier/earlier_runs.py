@@ -10,10 +10,18 @@ from typing import TypeVar
 
 from epcheck.conformance.records.run import Run
 from epcheck.reports.report_links import NO_LINKS, ReportLinks
-from epcheck.reports.runs.fingerprint import changes, describe_changes, fingerprint, fingerprint_class
+from epcheck.reports.runs.fingerprint import (
+    changes,
+    describe_changes,
+    describe_unknown,
+    fingerprint,
+    fingerprint_class,
+    unknown_parts,
+)
 from epcheck.reports.runs.run_folder import OUTCOMES, StoreError
 from epcheck.reports.store.run_file import StoredRun, read_file
 from epcheck.reports.store.store import open_store
+from epcheck.reports.text import as_sentence
 
 MOST_RUNS = 12
 """Earlier runs that a run is compared with: the newest."""
@@ -89,8 +97,11 @@ def is_alike(earlier: Run, run: Run, target: str) -> bool:
 
 
 def what_changed(runs: Sequence[Run], target: str) -> list[str]:
-    """What each run changed in driver, runtime or system against the one that follows it, which is older; empty where
-    nothing did, and of the last."""
-    prints = [fingerprint(run, target) for run in runs]
-    differences = [changes(older, newer) for newer, older in pairwise(prints)]
-    return [describe_changes(found) if found else "" for found in differences] + [""]
+    """What each run changed in driver, runtime or system against the one that follows it, which is older, and what of
+    that one of the two does not tell; empty where nothing did and all is told, and of the last."""
+    sentences = []
+    for newer, older in pairwise(runs):
+        found = changes(fingerprint(older, target), fingerprint(newer, target))
+        unknown = unknown_parts((older, target), (newer, target))
+        sentences.append(describe_changes(found, unknown) if found else as_sentence(describe_unknown((), unknown)))
+    return [*sentences, ""]

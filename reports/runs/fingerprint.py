@@ -7,15 +7,19 @@ change then. Both are read from the Run alone: `Run.targets` has what each worke
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from packaging.version import InvalidVersion, Version
 
 from epcheck.conformance.records.run import Run
-from epcheck.conformance.records.target_facts import INCIDENTAL
+from epcheck.conformance.records.target_facts import INCIDENTAL, ON_CPU, base_of
+from epcheck.reports.text import as_sentence, format_list
 
 CPU, DML = "CPUExecutionProvider", "DmlExecutionProvider"
+
+REFERENCE = "reference"
+"""The target that is the ReferenceEvaluator of onnx, which numpy computes."""
 
 WHOLE_SUITE = "the whole suite"
 
@@ -31,7 +35,8 @@ PLUGIN = "plugin"
 @dataclass(frozen=True, order=True)
 class FingerprintClass:
     """What two nights have in common that may be compared. provider: an execution provider, or the target's name where
-    that does not tell. adapter: the GPU, or the CPU where there is none. selection: which cases, in words."""
+    that does not tell. adapter: the GPU or NPU, or the CPU where the provider computes on it; of one that the run does
+    not name, what it tells of the machine. selection: which cases, in words."""
 
     provider: str
     adapter: str
@@ -57,7 +62,8 @@ class Changed:
 
 def fingerprint_class(run: Run, target: str) -> FingerprintClass:
     """The class of one of the run's targets. A run that never reached its target has an adapter of `unknown`."""
-    return FingerprintClass(provider_of(run, target), _adapter(run.targets.get(target, {})), _selection(run.selection))
+    provider, facts = provider_of(run, target), run.targets.get(target, {})
+    return FingerprintClass(provider, _adapter(provider, facts), _selection(run.selection))
 
 
 def provider_of(run: Run, target: str) -> str:
@@ -69,7 +75,7 @@ def provider_of(run: Run, target: str) -> str:
         return stated or provider
     if target.startswith("python:"):
         return target
-    known = {"dml": DML, "cpu": CPU}.get(target.partition("@")[0])
+    known = {"dml": DML, "cpu": CPU}.get(base_of(target))
     return known or (CPU if "/" in path or "\\" in path else target)
 
 
@@ -154,21 +160,74 @@ def changes(older: Mapping[str, str], newer: Mapping[str, str]) -> tuple[Changed
     )
 
 
-def describe_changes(changed: tuple[Changed, ...]) -> str:
-    """What changed, in one sentence."""
+COMPARED: Mapping[str, tuple[str, ...]] = {
+    "driver": ("driver", "Vulkan driver", "graphics stack"),
+    "runtime": ("onnxruntime", "DirectML.dll", "plugin", "plugin_library", "onnx"),
+    "OS": ("OS",),
+}
+"""What people ask of two nights -> the parts of the fingerprint that tell it."""
+
+
+def unknown_parts(older: tuple[Run, str], newer: tuple[Run, str]) -> tuple[str, ...]:
+    """Of COMPARED, what one of two (run, name of its target) does not tell: nobody knows whether it is the same. A
+    provider that computes on a CPU has no driver."""
+    missing = {name for side in (older, newer) for name in _missing(*side)}
+    return tuple(name for name in COMPARED if name in missing)
+
+
+def _missing(run: Run, target: str) -> Iterator[str]:
+    facts, provider = run.targets.get(target, {}), provider_of(run, target)
+    has_driver = bool(facts.get("adapter")) or not _is_on_cpu(provider, facts)
+    parts = parts_of(facts)
+    for name, told_by in COMPARED.items():
+        if (name != "driver" or has_driver) and not any(parts.get(part) for part in told_by):
+            yield name
+
+
+def describe_changes(changed: tuple[Changed, ...], unknown: Sequence[str] = ()) -> str:
+    """What changed, and what of COMPARED nobody knows, in one sentence."""
     if not changed:
-        return "Same driver, runtime and OS."
-    return f"Changed: {'; '.join(map(str, changed))}."
+        return describe_same(unknown)
+    untold = describe_unknown(changed, unknown)
+    return f"Changed: {'; '.join(filter(None, (*map(str, changed), untold)))}."
 
 
-def _adapter(facts: Mapping[str, str]) -> str:
-    """Name and PCI ids of the GPU, without the versions that drivers put into parentheses; otherwise the CPU's name."""
+def describe_same(unknown: Sequence[str], asked: Sequence[str] = tuple(COMPARED)) -> str:
+    """What is the same where nothing is known to have changed, in one sentence. asked: of COMPARED."""
+    known = [name for name in asked if name not in unknown]
+    untold = describe_unknown((), [name for name in asked if name in unknown])
+    return as_sentence("; ".join(filter(None, (f"same {format_list(known)}" if known else "", untold))))
+
+
+def describe_unknown(changed: tuple[Changed, ...], unknown: Sequence[str]) -> str:
+    """What of COMPARED nobody knows besides what changed: `driver and OS unknown`; empty where there is nothing."""
+    untold = [name for name in unknown if not any(change.part in COMPARED[name] for change in changed)]
+    return f"{format_list(untold)} unknown" if untold else ""
+
+
+def _is_on_cpu(provider: str, facts: Mapping[str, str]) -> bool:
+    """Whether the provider computes on a CPU, by its name, its options or the device of a plugin's provider."""
+    options = facts.get("provider_options", "").upper().split(", ")
+    device = facts.get("device", "")
+    is_cpu = provider in ON_CPU or "DEVICE_TYPE=CPU" in options or device.startswith("cpu ")
+    return is_cpu or provider == REFERENCE
+
+
+def _adapter(provider: str, facts: Mapping[str, str]) -> str:
+    """Name and PCI ids of the GPU or NPU, without the versions that drivers put into parentheses; the CPU's name where
+    the provider computes on it; otherwise that it is unknown, with the `device_id` that was asked for and the CPU."""
     if name := facts.get("adapter"):
         bare = _without_parentheses(name)
         ids = [facts.get(key, "") for key in ("vendor_id", "device_id")]
         known = all(re.fullmatch(r"0x[0-9a-fA-F]+", number) and int(number, 16) for number in ids)
         return f"{bare} [{ids[0][2:]}:{ids[1][2:]}]" if known else bare
-    return _without_parentheses(facts.get("processor", "").partition(", ")[0]) or "unknown"
+    processor = _without_parentheses(facts.get("processor", "").partition(", ")[0])
+    if not facts or _is_on_cpu(provider, facts) or "ExecutionProvider" not in provider:
+        return processor or "unknown"
+    if device := facts.get("device"):
+        return device
+    number = re.search(r"(?:^|, )device_id=(\w+)", facts.get("provider_options", ""))
+    return " ".join(filter(None, ("unknown adapter", number and number[1], processor and f"beside {processor}")))
 
 
 def _without_parentheses(name: str) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
 
+from epcheck.conformance.records.run import Run
 from epcheck.reports.family import Family
 from epcheck.reports.runs import fingerprint
 from epcheck.reports.runs.fingerprint import FingerprintClass
@@ -48,10 +49,14 @@ class MachineRuns:
         stored, target = self.runs[index]
         return stored.counted.get(target)
 
+    def run_target(self, index: int) -> tuple[Run, str]:
+        """A run and the name of its target."""
+        stored, target = self.runs[index]
+        return stored.run, target
+
     def fingerprint(self, index: int) -> dict[str, str]:
         """The fingerprint of a run's target."""
-        stored, target = self.runs[index]
-        return fingerprint.fingerprint(stored.run, target)
+        return fingerprint.fingerprint(*self.run_target(index))
 
 
 def machines_of(runs: Sequence[StoredRun], family: Family) -> tuple[MachineRuns, ...]:

@@ -6,13 +6,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from epcheck.reports.runs.fingerprint import COMPARED, describe_unknown
 from epcheck.reports.store.machines import Machine
 from epcheck.reports.store.nights import Completeness, Night
-from epcheck.reports.text import format_count, format_share
+from epcheck.reports.text import format_count, format_list, format_share
 from epcheck.reports.trend.trend import AffectedCase, Event, FlakyCase, SingleNight, Trend
-
-NOTHING_CHANGED = "no recorded change in driver, runtime or OS"
-
 
 NAMED = 5
 """Regressions whose causes stand before the table of all, the newest."""
@@ -90,9 +88,11 @@ def first(machine: Machine) -> Night | None:
 
 def came_with(event: Event) -> str:
     """What came with an event, in words."""
-    changed = "; ".join(map(str, event.changed)) or NOTHING_CHANGED
-    unknown = f"; {format_count(event.not_run, 'night')} before it did not run" if event.not_run else ""
-    return changed + unknown
+    known = [name for name in COMPARED if name not in event.unknown]
+    same = f"no recorded change in {format_list(known, 'or')}" if known and not event.changed else ""
+    untold = describe_unknown(event.changed, event.unknown)
+    not_run = f"{format_count(event.not_run, 'night')} before it did not run" if event.not_run else ""
+    return "; ".join(filter(None, (*map(str, event.changed), same, untold, not_run)))
 
 
 def by_operator(cases: Iterable[AffectedCase], most: int = 4) -> str:

@@ -55,8 +55,8 @@ class Event:
     target: in that night's run. night, before: labels of that night and of the last one with the other state; run_id,
     before_run_id: their runs.
     not_run: number of nights between the two that do not have the cases. changed: how the fingerprints of the two
-    nights differ. causes: of the failures, as that run has them: titles with the number of their cases, the largest
-    first; empty where it has none.
+    nights differ. unknown: of driver, runtime and OS, what one of them does not tell. causes: of the
+    failures, as that run has them: titles with the number of their cases, the largest first; empty where it has none.
     """
 
     machine: str
@@ -70,6 +70,7 @@ class Event:
     changed: tuple[Changed, ...]
     cases: tuple[AffectedCase, ...]
     causes: tuple[tuple[str, int], ...] = ()
+    unknown: tuple[str, ...] = ()
 
     @property
     def failing_run_id(self) -> str:
@@ -259,6 +260,7 @@ def _event(
         before_run_id=before.run_id,
         not_run=machine.night_indices[transition.after] - machine.night_indices[transition.before] - 1,
         changed=fingerprint.changes(machine.fingerprint(transition.before), machine.fingerprint(transition.after)),
+        unknown=fingerprint.unknown_parts(machine.run_target(transition.before), machine.run_target(transition.after)),
         cases=tuple(
             AffectedCase(
                 table.case_ids[code], table.operators[code], family(table.operators[code]), failed[code], lasting

@@ -54,7 +54,8 @@ def test_a_night_without_new_failures_is_as_good_as_before_though_much_still_fai
     )
     assert found.result == assessment.GOOD
     assert found.sentences == (
-        "No new failure in 2 cases. Also: 1 still failing. Changed: onnxruntime: 1.24.4 → 1.30.0."
+        "No new failure in 2 cases. Also: 1 still failing. Changed: onnxruntime: 1.24.4 → 1.30.0; "
+        "driver and OS unknown."
     )
 
 
@@ -281,3 +282,17 @@ def test_a_plugin_s_own_releases_are_the_ends() -> None:
     )
     text = markdown("a night", [assessment.assess(compare(*runs))]).replace("\\", "")
     assert "--target webgpu --releases 0.3.0..0.4.0" in text
+
+
+def test_two_nights_of_which_one_states_no_driver_are_not_said_to_have_the_same() -> None:
+    stated = {"adapter": "Arc A770", "onnxruntime": "1.24.4", "os": "Windows-11", "driver_version": "31.0.101.4502"}
+    unstated = {name: value for name, value in stated.items() if name != "driver_version"}
+    runs = [a_compared_run(a_row(), targets={"dml": facts}) for facts in (unstated, unstated)]
+    found = assessment.assess(compare_nights(*runs))
+    assert found.sentences == "No new failure in 1 cases. Same runtime and OS; driver unknown."
+    assert strict_json.loads(document([found]))["assessments"][0]["difference"]["unknown"] == ["driver"]
+    file = BytesIO()
+    write_page(file, "a night", [found])
+    assert '<p class="quiet">Same runtime and OS; driver unknown.</p>' in file.getvalue().decode()
+    runs = [a_compared_run(a_row(), targets={"dml": facts}) for facts in (stated, stated)]
+    assert assessment.assess(compare_nights(*runs)).sentences.endswith("Same driver, runtime and OS.")

@@ -57,10 +57,10 @@ def test_each_case_is_compared_with_the_run_before(tmp_path: Path) -> None:
     a_run_of(tmp_path, 1, BEFORE, driver_version="535")
     (found,) = since(a_run_of(tmp_path, 2, NOW, driver_version="540"))
     assert by_sample(found) == BECAME
-    assert found.changed == "Changed: driver: 535 → 540."
+    assert found.changed == "Changed: driver: 535 → 540; runtime unknown."
     assert found.sentence == (
         "since 2025-01-01 03:04 UTC: 1 broke, 1 first seen, 1 repaired, 1 failed before; "
-        "causes: 1 still there. Changed: driver: 535 → 540."
+        "causes: 1 still there. Changed: driver: 535 → 540; runtime unknown."
     )
 
 
@@ -85,7 +85,7 @@ def test_a_case_that_is_not_run_any_more_is_not_repaired(tmp_path: Path) -> None
     a_run_of(tmp_path, 1, [wrong("a")])
     (found,) = since(a_run_of(tmp_path, 2, [a_slice("float16", "a", status="unplaced")]))
     assert by_sample(found) == {}
-    assert found.sentence == "since 2025-01-01 03:04 UTC: nothing broke."
+    assert found.sentence == "since 2025-01-01 03:04 UTC: nothing broke. Driver and runtime unknown."
 
 
 @pytest.mark.parametrize("other", ["another adapter", "other cases", "a later run", "an unreadable file"])

@@ -15,6 +15,7 @@ from epcheck.reports.runs.fingerprint import (
     describe_changes,
     fingerprint,
     fingerprint_class,
+    unknown_parts,
 )
 
 LAVAPIPE = {
@@ -79,6 +80,39 @@ def test_without_a_gpu_the_adapter_is_the_processor_without_its_features() -> No
     assert fingerprint_class(night("cpu", adapter=""), "cpu").adapter == "Intel Xeon Processor"
 
 
+@pytest.mark.parametrize(
+    ("target", "facts", "adapter"),
+    [
+        ("dml", {}, "unknown adapter beside Intel Xeon Processor"),
+        ("dml", {"provider_options": "device_id=1"}, "unknown adapter 1 beside Intel Xeon Processor"),
+        ("python.exe#CUDAExecutionProvider", {}, "unknown adapter beside Intel Xeon Processor"),
+        ("ep:of_gpus", {"device": "gpu of NVIDIA (0x10de:0x2335)"}, "gpu of NVIDIA (0x10de:0x2335)"),
+        ("ep:of_cpus", {"device": "cpu of Intel (0x8086:0x0000)"}, "Intel Xeon Processor"),
+        ("ep:openvino", {"provider_options": "device_type=CPU, threads=2"}, "Intel Xeon Processor"),
+        ("cpu", {}, "Intel Xeon Processor"),
+        ("reference", {}, "Intel Xeon Processor"),
+    ],
+)
+def test_an_adapter_that_is_not_stated_is_not_the_processor(target: str, facts: dict[str, str], adapter: str) -> None:
+    stated = {"processor": LAVAPIPE["processor"], **facts}
+    if target.startswith("ep:"):
+        stated["execution_provider"] = "OneOfAnExecutionProvider"
+    run = a_run(candidates=(target,), targets={target: stated}, selection={})
+    assert fingerprint_class(run, target).adapter == adapter
+
+
+def test_two_adapters_behind_one_processor_are_two_classes() -> None:
+    arc = {"adapter": "Intel Arc A770", "vendor_id": "0x8086", "device_id": "0x56a0"}
+    nvidia = {"adapter": "NVIDIA RTX 4090", "vendor_id": "0x10de", "device_id": "0x2684"}
+    first, second = (fingerprint_class(night(**facts), "dml") for facts in (arc, nvidia))
+    assert (first.provider, first.selection) == (second.provider, second.selection)
+    assert first != second
+    unstated = [
+        fingerprint_class(night(adapter="", provider_options=f"device_id={number}"), "dml") for number in (0, 1)
+    ]
+    assert unstated[0] != unstated[1]
+
+
 def test_a_target_that_never_answered_has_an_unknown_adapter() -> None:
     run = a_run(targets={}, selection={})
     assert fingerprint_class(run, "dml") == FingerprintClass("DmlExecutionProvider", "unknown", "the whole suite")
@@ -97,6 +131,41 @@ def test_the_selection_counts_and_how_it_was_run_does_not() -> None:
 def test_what_did_not_change_is_not_told() -> None:
     assert changed(night(), night(interpreter="D:\\elsewhere.exe")) == []
     assert describe_changes(()) == "Same driver, runtime and OS."
+
+
+def unknown(first: dict[str, str], second: dict[str, str], target: str = "dml") -> tuple[str, ...]:
+    older, newer = (a_run(candidates=(target,), targets={target: facts}) for facts in (first, second))
+    return unknown_parts((older, target), (newer, target))
+
+
+NATIVE = {"os": "Windows-11", "processor": "Intel", "onnxruntime": "1.24.4", "DirectML.dll": "1.15.4.0"}
+
+
+def test_a_driver_that_one_night_does_not_state_is_unknown_and_not_the_same() -> None:
+    stated = {**NATIVE, "adapter": "Arc", "driver_version": "31.0.101.4502"}
+    assert unknown(stated, stated) == ()
+    assert unknown(stated, NATIVE) == unknown(NATIVE, stated) == unknown(NATIVE, NATIVE) == ("driver",)
+    assert describe_changes((), ("driver",)) == "Same runtime and OS; driver unknown."
+    assert describe_changes((), ("driver", "runtime", "OS")) == "Driver, runtime and OS unknown."
+    change = Changed("onnxruntime", "1.20.1", "1.24.4")
+    assert describe_changes((change,), ("driver",)) == "Changed: onnxruntime: 1.20.1 → 1.24.4; driver unknown."
+
+
+def test_a_driver_that_appears_is_a_change_and_not_unknown_as_well() -> None:
+    change = Changed("driver", "", "31.0.101.4502")
+    assert describe_changes((change,), ("driver",)) == "Changed: driver: 31.0.101.4502, not there before."
+
+
+def test_a_provider_on_the_cpu_has_no_driver_and_others_on_any_system_do() -> None:
+    linux = {"os": "Linux-6.1", "onnxruntime": "1.24.4", "processor": "Intel"}
+    assert unknown(linux, linux, "cpu") == ()
+    assert unknown(linux, linux, "/venv/bin/python#CUDAExecutionProvider") == ("driver",)
+    assert unknown({"onnx": "1.20", "os": "Linux"}, {"onnx": "1.20", "os": "Linux"}, "reference") == ()
+    assert unknown({"os": "Linux"}, {"os": "Linux"}, "python:mine:backend") == ("driver", "runtime")
+    on_cpu = {**linux, "device": "cpu of Intel (0x8086:0x0000)"}
+    on_gpu = {**linux, "execution_provider": "WebGpuExecutionProvider", "device": "gpu of Arc (0x8086:0x56a0)"}
+    assert unknown(on_cpu, on_cpu, "ep:mine") == ()
+    assert unknown(on_gpu, on_gpu, "ep:mine") == ("driver",)
 
 
 def test_a_new_driver_is_told_once_though_four_facts_name_its_version() -> None:

@@ -21,7 +21,7 @@ from epcheck.reports.store.nights import Completeness
 from epcheck.reports.store.run_file import ProblemKind
 from epcheck.reports.store.store import open_store
 from epcheck.reports.trend.page import write_html
-from epcheck.reports.trend.sections import sections
+from epcheck.reports.trend.sections import came_with, sections
 from epcheck.reports.trend.trend import Event, Trend, trend
 
 WHOLE, PARTIAL, NIGHT_NOT_RUN = Completeness.WHOLE, Completeness.PARTIAL, Completeness.NOT_RUN
@@ -76,6 +76,9 @@ def test_a_break_with_which_nothing_came_says_so(tmp_path: Path) -> None:
     nights(tmp_path / "store", "..xx")
     (event,) = trend_of(tmp_path / "store").events
     assert summary(event) == (True, "02", "03", 0, [], [CASE])
+    assert event.unknown == ("driver", "runtime")
+    assert came_with(event) == "no recorded change in OS; driver and runtime unknown"
+    assert came_with(replace(event, unknown=())) == "no recorded change in driver, runtime or OS"
 
 
 def test_what_was_mended_is_told_and_the_break_is_no_longer_so(tmp_path: Path) -> None:
