@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -30,6 +31,7 @@ REQUIREMENTS = (
     *("msgspec", "filelock", "packaging", "threadpoolctl", "lazy-loader"),
 )
 
+RunPython = Callable[..., subprocess.CompletedProcess[str]]
 Epcheck = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -58,17 +60,17 @@ def prefix(installed_lab: None, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 @pytest.fixture(scope="module")
-def epcheck(site: Path, prefix: Path) -> Epcheck:
-    """The `epcheck` command in the lab's Windows Python: a folder to run in, and arguments."""
+def run_python(site: Path, prefix: Path) -> RunPython:
+    """The lab's Windows Python with epcheck: a folder to run in, a script, and what of the environment is set."""
 
-    def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def run(folder: Path, script: str, **variables: str) -> subprocess.CompletedProcess[str]:
         launch = lab.python_launch()
-        script = f"import sys; sys.argv = ['epcheck', *{list(arguments)!r}]; from epcheck.cli.start import main; main()"
         environment = {
             **launch.env,
             "WINEPREFIX": str(prefix),
             "PYTHONPATH": lab.windows_path(site),
             "EPCHECK_PRELUDE": lab.windows_path(lab.prelude()),
+            **variables,
         }
         return subprocess.run(
             [*launch.argv, "-c", script],
@@ -82,6 +84,31 @@ def epcheck(site: Path, prefix: Path) -> Epcheck:
         )
 
     return run
+
+
+@pytest.fixture(scope="module")
+def epcheck(run_python: RunPython) -> Epcheck:
+    """The `epcheck` command in the lab's Windows Python: a folder to run in, arguments, and what of the environment is
+    set."""
+
+    def run(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        script = f"import sys; sys.argv = ['epcheck', *{list(arguments)!r}]; from epcheck.cli.start import main; main()"
+        return run_python(folder, script, **variables)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def launcher(installed_lab: None, tmp_path_factory: pytest.TempPathFactory) -> Path:  # noqa: ARG001
+    """What starts the lab's Windows Python as `Scripts\\python.exe` of a virtual environment starts its interpreter."""
+    compiler = shutil.which("x86_64-w64-mingw32-gcc")
+    if compiler is None:
+        pytest.skip("needs x86_64-w64-mingw32-gcc, of Debian's package gcc-mingw-w64-x86-64-win32")
+    interpreter = lab.python_launch().argv[-2].replace("\\", "\\\\")
+    made = tmp_path_factory.mktemp("venv") / "python.exe"
+    source = Path(__file__).parent / "launcher.c"
+    subprocess.run([compiler, "-O1", f'-DTARGET=L"{interpreter}"', "-o", made, source], check=True)
+    return made
 
 
 def test_the_default_target_is_native_directml_and_every_pass_is_proved(epcheck: Epcheck, tmp_path: Path) -> None:
@@ -127,3 +154,165 @@ def test_the_runner_writes_windows_paths_and_utf_8(epcheck: Epcheck, tmp_path: P
     assert done.returncode == 0, done.stdout + done.stderr
     run = reports.latest(folder / "Läufe")
     assert json.loads((run / "run.json").read_text(encoding="utf-8"))["status"] == "complete"
+
+
+SMALL = """[targets.small]
+python = '{}'
+memory_mib = 120
+"""
+
+
+def test_a_bound_of_memory_holds_behind_the_launcher_of_a_virtual_environment(
+    epcheck: Epcheck, launcher: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "epcheck.toml").write_text(SMALL.format(lab.windows_path(launcher)), encoding="utf-8")
+    done = epcheck(tmp_path, "run", "--target", "small", "--op", "Slice", "--limit", "5")
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert re.search(r"the worker used \d{3} MiB of memory; the limit is 120 MiB", done.stdout + done.stderr)
+
+
+WATCHED = """
+import json, os, queue, sys, time
+import psutil
+from epcheck.conformance.targets.target import Target
+from epcheck.conformance.workers.process import FrameReceived, WorkerProcess
+
+def backend(model, feeds):
+    return feeds
+
+if __name__ == "__main__":
+    events = queue.SimpleQueue()
+    worker = WorkerProcess(Target("behind", (sys.argv[1],), ("python:watched:backend", "--path", os.getcwd())), events)
+    hello = events.get(timeout=60)
+    assert isinstance(hello, FrameReceived), hello
+    started = worker.process.pid
+    found = {"before": worker.pid == started}
+    for name, stated in (("stated", hello.header["pid"]), ("own", os.getpid()), ("none", None), ("text", "7")):
+        worker.take_pid(stated)
+        found[name] = psutil.Process(worker.pid).exe()
+    worker.take_pid(hello.header["pid"])
+    own = psutil.Process(worker.pid).memory_info().rss
+    found["parent"] = psutil.Process(worker.pid).ppid() == started
+    found["counted"] = worker.resident_bytes() - own
+    found["launcher"] = psutil.Process(started).memory_info().rss
+    found["cpu_s"] = worker.cpu_seconds(children=False)
+    worker.kill("seen")
+    found["left"] = psutil.pid_exists(hello.header["pid"])
+    print(json.dumps(found))
+"""
+
+
+def test_a_worker_says_which_process_it_is_and_nobody_elses_is_taken_for_it(
+    run_python: RunPython, launcher: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "watched.py").write_text(WATCHED, encoding="utf-8")
+    windows = lab.windows_path(launcher)
+    script = (
+        f"import runpy, sys; sys.argv = ['watched.py', {windows!r}]; runpy.run_path('watched.py', None, '__main__')"
+    )
+    done = run_python(tmp_path, script)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(done.stdout)
+    interpreter = lab.python_launch().argv[-2]
+    assert found["stated"].lower() == interpreter.lower()
+    assert {found[name].lower() for name in ("own", "none", "text")} == {windows.lower()}
+    assert found["before"]
+    assert found["parent"]
+    assert 0 < found["launcher"] <= found["counted"] + (1 << 20)
+    assert found["cpu_s"] > 0.1
+    assert not found["left"]
+
+
+NATIVE = """
+import os, runpy, sys
+runpy.run_path(os.environ["LAB_PRELUDE"], run_name="epcheck_prelude")
+shim = sys.modules["d3d12_shim"]
+numbers = [int(number) for number in os.environ["DRIVER"].split(".")]
+shim._ANY_DRIVER_VERSION = sum(number << place for number, place in zip(numbers, (48, 32, 16, 0)))
+if "DEVICE" in os.environ:
+    shim._report_vendor(shim._first_adapter(), 0x10DE, int(os.environ["DEVICE"], 16))
+del sys._epcheck_facts
+"""
+"""A prelude that makes DirectML run in the lab and states no facts: the worker asks DXGI, as it does on Windows. The
+version of the driver and the ids of the adapter, which Wine does not have, are those of the environment."""
+
+OLDER, NEWER = "31.0.101.4502", "32.0.101.8331"
+FEW = ("--target", "dml", "--op", "Slice", "--dtype", "int64", "--limit", "4")
+
+
+@pytest.fixture
+def native(epcheck: Epcheck, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """The command on a machine whose driver has a version: that, arguments, and what else of the environment is set."""
+    (tmp_path / "native.py").write_text(NATIVE, encoding="utf-8")
+
+    def run(driver: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        return epcheck(
+            tmp_path,
+            *arguments,
+            EPCHECK_PRELUDE=lab.windows_path(tmp_path / "native.py"),
+            LAB_PRELUDE=lab.windows_path(lab.prelude()),
+            DRIVER=driver,
+            **variables,
+        )
+
+    return run
+
+
+def test_a_native_worker_states_adapter_and_driver(native: Epcheck, tmp_path: Path) -> None:
+    done = native(OLDER, "run", *FEW, DEVICE="2684")
+    assert done.returncode == 0, done.stdout + done.stderr
+    facts = reports.read_run(reports.latest(tmp_path / "epcheck-runs")).targets["dml"]
+    assert facts["adapter"]
+    assert (facts["vendor_id"], facts["device_id"], facts["driver_version"]) == ("0x10de", "0x2684", OLDER)
+    assert re.fullmatch(r"0x[0-9a-f]{8}_0x[0-9a-f]{8}", facts["luid"])
+    assert facts["d3d_feature_level"] in ("11_0", "11_1", "12_0", "12_1", "12_2")
+
+
+def test_a_new_driver_is_named_in_nightly_diff_and_trend(native: Epcheck, tmp_path: Path) -> None:
+    for driver in (OLDER, NEWER, NEWER):
+        done = native(driver, "nightly", *FEW, "--fuzz-minutes", "0")
+        assert done.returncode == 0, done.stdout + done.stderr
+        words = " ".join(done.stdout.split())
+        changed = f"driver: {OLDER} → {NEWER}"
+        if driver == NEWER and (tmp_path / "told").exists():
+            assert "Same driver, runtime and OS." in words
+        elif driver == NEWER:
+            assert f"Changed: {changed}." in words
+            (tmp_path / "told").touch()
+        else:
+            assert "First night of DmlExecutionProvider on " in words
+    runs = sorted(path.name for path in (tmp_path / "epcheck-runs").iterdir())
+    done = native(NEWER, "diff", f"epcheck-runs/{runs[0]}", f"epcheck-runs/{runs[1]}")
+    assert f"Changed: {changed}." in " ".join(done.stdout.split()), done.stdout + done.stderr
+    done = native(NEWER, "trend", "--json", "trend.json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    trend = json.loads((tmp_path / "trend.json").read_text(encoding="utf-8"))["trend"]
+    (machine,) = trend["machines"]
+    assert machine["nights"][1]["changed"] == [{"part": "driver", "older": OLDER, "newer": NEWER}]
+    assert "changed" not in machine["nights"][2]
+
+
+def test_two_adapters_behind_one_processor_are_two_classes(native: Epcheck) -> None:
+    for device in ("2684", "2704"):
+        done = native(OLDER, "nightly", *FEW, "--fuzz-minutes", "0", DEVICE=device)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert f"[10de:{device}], operators Slice" in " ".join(done.stdout.split())
+        assert "First night of" in done.stdout
+
+
+EXPECTED = """[[expect]]
+case = "Slice-*/int64/*"
+status = "mismatch"
+reason = "of the newer driver"
+when = { driver = ">=32" }
+"""
+
+
+def test_an_expectation_about_a_driver_applies_natively(native: Epcheck, tmp_path: Path) -> None:
+    (tmp_path / "known.toml").write_text(EXPECTED, encoding="utf-8")
+    readings = []
+    for driver in (OLDER, NEWER):
+        native(driver, "run", *FEW, "--expect", "known.toml")
+        run = reports.latest(tmp_path / "epcheck-runs")
+        readings.append({record.reading for record in reports.read_records(run)})
+    assert readings == [{"ok"}, {"fixed"}]

@@ -155,7 +155,7 @@ class WorkerClient:
     @property
     def pid(self) -> int:
         """The process id of the worker; 0 where there is none."""
-        return 0 if self._process is None else self._process.process.pid
+        return 0 if self._process is None else self._process.pid
 
     @property
     def started(self) -> float:
@@ -299,6 +299,8 @@ class WorkerClient:
         stated = {str(name): str(value) for name, value in facts.items()}
         self.facts = with_documented({**stated, **self.target.stated_facts()})
         self.is_ready, self._failed_starts = True, 0
+        assert self._process is not None
+        self._process.take_pid(header.get("pid"))
         self._processes.note_start(self.target, stated)
         return None
 
@@ -317,7 +319,7 @@ class WorkerClient:
         if not self._under_way or header.get("id") != self._under_way[0]:
             return self.lose(f"its worker sent an unexpected response: {str(header.get('id'))[:80]!r}")
         if message := device_loss(header):
-            return self.lose(f"the device was lost: {message}")
+            return self.lose(message)
         self._under_way.popleft()
         self._steps = ()
         self.stood_still_s = self._activity.longest_s if self._activity else 0.0

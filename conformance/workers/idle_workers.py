@@ -23,7 +23,7 @@ class IdleWorkers:
         self._idle: list[WorkerProcess] = []
         self._fork_servers: list[tuple[tuple[object, ...], ForkServer]] = []
         self._tried: list[object] = []
-        self._facts: list[tuple[tuple[object, ...], Mapping[str, str]]] = []
+        self._facts: list[tuple[object, Mapping[str, str]]] = []
 
     def take(self, target: Target, events: queue.SimpleQueue[Event]) -> WorkerProcess:
         """A worker of the target, idle or new, that begins the handshake anew. Raises OSError or ValueError."""
@@ -53,11 +53,12 @@ class IdleWorkers:
         if target.provider in (CPU, DML):
             self._tried.append(_make_trial_key(target))
             if not self.facts(target):
-                self._facts.append((make_start_key(target), facts))
+                self._facts.append((_make_facts_key(target), facts))
 
     def facts(self, target: Target) -> Mapping[str, str]:
-        """What a worker that was started like this one has said of itself; empty where none has."""
-        wanted = make_start_key(target)
+        """What a worker that was started like this one, and has the same provider and options, has said of itself;
+        empty where none has."""
+        wanted = _make_facts_key(target)
         return next((facts for made, facts in self._facts if made == wanted), {})
 
     def give(self, process: WorkerProcess) -> None:
@@ -92,6 +93,11 @@ class IdleWorkers:
 def needs_canary(target: Target) -> bool:
     """Whether its workers can try a provider: those of ONNX Runtime can."""
     return target.provider is not None and not target.calls_directml
+
+
+def _make_facts_key(target: Target) -> object:
+    """What the facts of a worker depend on: an option chooses the adapter."""
+    return make_start_key(target), target.provider, dict(target.options)
 
 
 def _make_trial_key(target: Target) -> object:

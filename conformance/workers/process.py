@@ -140,7 +140,7 @@ class WorkerProcess:
         self._answers = _GatedPipe(cast(io.RawIOBase, self.process.stdout.raw))  # type: ignore[attr-defined]
         self._ended = {self._read: threading.Event(), self._read_log: threading.Event()}
         self._observed: psutil.Process | None = None
-        self._guarded = self._resident_bytes = 0
+        self._own = self._guarded = self._resident_bytes = 0
         self._measured_at = 0.0
         for serve in (self._write, self._read, self._read_log, self._reap):
             threading.Thread(target=serve, name=f"{target.name} {serve.__name__}", daemon=True).start()
@@ -153,8 +153,9 @@ class WorkerProcess:
         self._events = events
         self.started = time.monotonic()
         self.listen(True)
-        tried = session_options(self.target) if canary else None
-        self.send(protocol.encode({"op": "hello", "canary": tried, "facts": facts}, {}))
+        sessions = session_options(self.target)
+        about = {"canary": sessions if canary else None, "facts": facts, "providers": sessions["providers"]}
+        self.send(protocol.encode({"op": "hello", **about}, {}))
         self.flush()
 
     def send(self, chunks: list[bytes]) -> None:
@@ -178,16 +179,33 @@ class WorkerProcess:
         """The end of what the worker wrote to stderr."""
         return "\n".join(self._log)
 
+    def take_pid(self, stated: object) -> None:
+        """Take the process id that the worker states: what was started may be a launcher, as `Scripts\\python.exe`
+        of a virtual environment on Windows is, which starts the interpreter (PEP 405).
+
+        A stranger's word: it counts where it names a descendant of what was started. On Linux it does not count: a
+        jail has process ids of its own, and whom a guard guards is known (`find_guarded_worker`).
+        """
+        if sys.platform == "linux" or not isinstance(stated, int) or isinstance(self.process, BrokeredWorker):
+            return
+        started = self.process.pid
+        self._own = stated if stated != started and stated in _find_descendants(started) else 0
+
+    @property
+    def pid(self) -> int:
+        """The process id of the worker, as far as it is known; otherwise of what was started."""
+        return self._own or self.process.pid
+
     def resident_bytes(self) -> int:
-        """Resident memory of the process and of what it has started; 0 when it is gone. It is measured anew after
-        MEASURE_AFTER_S."""
+        """Resident memory of the process that was started and of all that it has started, whatever the worker says of
+        itself; 0 when it is gone. It is measured anew after MEASURE_AFTER_S."""
         if self.process.poll() is not None:
             return 0
         if isinstance(self.process, BrokeredWorker):
             return self.process.resident_bytes
         now = time.monotonic()
         if now - self._measured_at > MEASURE_AFTER_S or not self._resident_bytes:  # it may not have been forked yet
-            self._measured_at, self._resident_bytes = now, resident_bytes(self._worker_id())
+            self._measured_at, self._resident_bytes = now, resident_bytes(self._measured_id())
         return self._resident_bytes
 
     def cpu_seconds(self, children: bool) -> float:
@@ -203,13 +221,17 @@ class WorkerProcess:
 
     def _worker_id(self) -> int:
         """The process id of the worker itself: that of what was started may be its guard's."""
-        pid = self.process.pid
+        pid = self.pid
         if isinstance(self.process, ForkedWorker):
             return pid
         if not self._guarded:
             found = find_guarded_worker(pid)
             self._guarded = 0 if found == pid else found
         return self._guarded or pid
+
+    def _measured_id(self) -> int:
+        """The process whose family's memory is the worker's: what it says cannot make that smaller."""
+        return self._worker_id() if sys.platform == "linux" else self.process.pid
 
     def _psutil(self) -> psutil.Process:
         """Raises psutil.Error when it has ended: Windows forgets such a process."""
@@ -353,6 +375,26 @@ def find_guarded_worker(pid: int) -> int:
     return pid
 
 
+def find_interpreter(pid: int) -> int:
+    """The interpreter behind a process that was started as `sys.executable`: on Windows that of a virtual environment
+    is a launcher, whose first child the interpreter is (PEP 405)."""
+    if sys.platform != "win32" or sys.prefix == sys.base_prefix:
+        return pid
+    try:
+        children = psutil.Process(pid).children()
+        return min(children, key=psutil.Process.create_time).pid if children else pid
+    except psutil.Error:
+        return pid
+
+
+def _find_descendants(pid: int) -> list[int]:
+    """What a process has started, and what that has started."""
+    try:
+        return [member.pid for member in psutil.Process(pid).children(recursive=True)]
+    except psutil.Error:
+        return []
+
+
 def _name(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
@@ -364,20 +406,24 @@ def resident_bytes(pid: int) -> int:
     """Resident memory of a worker and of what it has started, all together; 0 when it is gone. What several of them
     share counts once, where the system tells."""
     family, counted = [pid], 0
-    for member in family:
-        family += children_of(member) if sys.platform == "linux" else ()
+    if sys.platform == "linux":
+        for member in family:
+            family += children_of(member)
+    else:
+        family += _find_descendants(pid)
     if len(family) == 1:
-        return _resident_bytes(pid)
+        return own_resident_bytes(pid)
     for member in family:
         try:
             lines = Path(f"/proc/{member}/smaps_rollup").read_text(encoding="ascii", errors="replace").splitlines()
             counted += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) << 10
         except OSError:
-            counted += _resident_bytes(member)
+            counted += own_resident_bytes(member)
     return counted
 
 
-def _resident_bytes(pid: int) -> int:
+def own_resident_bytes(pid: int) -> int:
+    """Resident memory of a process alone; 0 when it is gone."""
     try:
         return int(psutil.Process(pid).memory_info().rss)
     except psutil.Error:

@@ -21,11 +21,29 @@ MAX_MESSAGE = 8192
 """Characters of a worker's message that are read. Ours sends half as many."""
 
 DEVICE_LOST = re.compile(
-    r"887A00(?:05|06|07|20)|DXGI_ERROR_DEVICE_(?:REMOVED|HUNG|RESET)|CUDA failure 7(?:00|02|1[04-9])\b", re.IGNORECASE
+    r"887A00(?:05|06|07|20)|DXGI_ERROR_(?:DEVICE_(?:REMOVED|HUNG|RESET)|DRIVER_INTERNAL_ERROR)"
+    r"|CUDA failure 7(?:00|02|1[04-9])\b",
+    re.IGNORECASE,
 )
 """How a provider reports that the device is gone: every later session of the process fails, too. The codes are those of
 DXGI_ERROR_DEVICE_REMOVED, _HUNG and _RESET and of DXGI_ERROR_DRIVER_INTERNAL_ERROR in winerror.h, and those of
 `cudaError_t` after which a process has to be started again (driver_types.h): 700 is an illegal memory access."""
+
+LOSSES = {
+    "887A0005": "removed: unplugged, disabled, its driver updated, or reset after it did not respond (TDR)",
+    "887A0006": "hung: it did not respond to commands that it was sent, and the system reset it (TDR)",
+    "887A0007": "reset by the system, because of commands of another program or of this one",
+    "887A0020": "given up by its driver, which had an internal error",
+}
+"""HRESULT -> why the device is gone, as Microsoft documents DXGI_ERROR ("DXGI_ERROR", Win32 documentation)."""
+
+LOSS_NAMES = {
+    "DXGI_ERROR_DEVICE_REMOVED": "887A0005",
+    "DXGI_ERROR_DEVICE_HUNG": "887A0006",
+    "DXGI_ERROR_DEVICE_RESET": "887A0007",
+    "DXGI_ERROR_DRIVER_INTERNAL_ERROR": "887A0020",
+}
+"""Their names in winerror.h."""
 
 OUT_OF_MEMORY = re.compile(r"8007000E|bad[ _]alloc|Failed to allocate memory", re.IGNORECASE)
 """How a provider reports that there is no memory left; 8007000E is E_OUTOFMEMORY."""
@@ -87,10 +105,19 @@ def failure_message(header: Mapping[str, Any]) -> str:
 
 
 def device_loss(header: Mapping[str, Any]) -> str:
-    """The message of a session that failed because the device is gone; empty for any other."""
+    """Why a session failed because the device is gone, in words, and its message; empty for any other. The last code of
+    a message tells most: a call answers DXGI_ERROR_DEVICE_REMOVED whatever the reason of the removal is."""
     if header.get("stage") in SUCCEEDED or not DEVICE_LOST.search(str(header.get("message"))):
         return ""
-    return failure_message(header)
+    message = failure_message(header)
+    why = describe_loss(message)
+    return f"the device was lost ({why}): {message}" if why else f"the device was lost: {message}"
+
+
+def describe_loss(message: str) -> str:
+    """Why the device is gone, by the HRESULT of DXGI that a message names last; empty where it names none."""
+    codes = [LOSS_NAMES.get(found[0].upper(), found[0].upper()) for found in DEVICE_LOST.finditer(message)]
+    return next((LOSSES[code] for code in reversed(codes) if code in LOSSES), "")
 
 
 def _names(value: object) -> tuple[str, ...]:

@@ -33,7 +33,12 @@ from epcheck.conformance.workers import confinement
 from epcheck.conformance.workers.broker import program_of
 from epcheck.conformance.workers.broker_server import BrokerServer
 from epcheck.conformance.workers.fork_server import Child, ForkedWorker, ForkServer
-from epcheck.conformance.workers.process import find_guarded_worker, resident_bytes
+from epcheck.conformance.workers.process import (
+    find_guarded_worker,
+    find_interpreter,
+    own_resident_bytes,
+    resident_bytes,
+)
 
 LOG_LINES, LINE_BYTES = 20, 4096
 JOIN_S = 0.1
@@ -111,7 +116,9 @@ class ExaminerProcess:
             reader.join(JOIN_S)
 
     def resident_bytes(self) -> int:
-        """Of it and what it has started; 0 when it is gone."""
+        """Of it and what it has started; of it alone on Windows, where workers are among that; 0 when it is gone."""
+        if sys.platform == "win32":
+            return own_resident_bytes(find_interpreter(self._process.pid))
         return resident_bytes(find_guarded_worker(self._process.pid))
 
     def is_stopped(self) -> bool:

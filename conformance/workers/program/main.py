@@ -9,8 +9,9 @@ import json
 import os
 import sys
 import threading
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Tuple
 
 from . import backends, jail, machine
 from .serve import serve, take_streams
@@ -23,21 +24,21 @@ TELEMETRY = "ORT_DISABLE_TELEMETRY"
 """Read by the runtime when it is imported. Without it 1.29 and later, outside Windows, send names and hashes of models
 to Microsoft, and keep a data base and an identifier of the machine in the user's cache. A user's value stays."""
 
+Providers = Sequence[Tuple[str, Mapping[str, str]]]
+"""The name of each with its options."""
+
 
 def main(arguments: list[str]) -> None:
     """Keep stdin and stdout for frames, execute the prelude, make the backend, then serve, or fork who serves.
 
     arguments: those of `worker.py`.
     """
-    parser = argparse.ArgumentParser()
-    parser.add_argument("backend")
-    parser.add_argument("--prelude")
-    parser.add_argument("--path", action="append", default=[])
-    parser.add_argument("--fork-server", type=int)
-    parser.add_argument("--plugin", type=json.loads)
-    parser.add_argument("--describe", action="store_true")
-    parser.add_argument("--jail", type=json.loads, default={})
-    options = parser.parse_args(arguments)
+    options = _parse(arguments)
+    if options.list_adapters:
+        from .backends.directml.adapters import list_adapters
+
+        print(json.dumps(list_adapters()))
+        return
     jail.enter(_policy_of_description() if options.describe else options.jail)
     leads_group = options.backend.startswith("python:") and not jail.entered  # a jail has a guard
     if leads_group:
@@ -55,20 +56,16 @@ def main(arguments: list[str]) -> None:
         import runpy
 
         runpy.run_path(options.prelude, run_name="epcheck_prelude")
-    backend = backends.make(options.backend, options.plugin)
+    backend = backends.make(options.backend, options.plugin, options.adapter)
     if options.describe:
         assert streams is not None
         streams[1].write(json.dumps({"provider": backend.provider, "trouble": backend.trouble}).encode() + b"\n")
         streams[1].flush()
         return
 
-    @functools.cache
-    def facts() -> dict[str, str]:
-        own = {"jail": jail.describe_level()}
-        return {**machine.facts(), **own, **backend.facts(), **getattr(sys, "_epcheck_facts", dict)()}
-
+    facts = _find_facts(options, backend)
     if is_fork_server:
-        facts()
+        facts(())
         from .fork import fork_workers
 
         watch.stop()
@@ -80,6 +77,47 @@ def main(arguments: list[str]) -> None:
     gc.freeze()
     gc.set_threshold(COLLECT_AFTER)
     serve(*(streams or take_streams()), backend, facts)
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("backend", nargs="?", default="")
+    parser.add_argument("--list-adapters", action="store_true")
+    parser.add_argument("--adapter", type=int, default=0)
+    parser.add_argument("--prelude")
+    parser.add_argument("--path", action="append", default=[])
+    parser.add_argument("--fork-server", type=int)
+    parser.add_argument("--plugin", type=json.loads)
+    parser.add_argument("--describe", action="store_true")
+    parser.add_argument("--jail", type=json.loads, default={})
+    return parser.parse_args(arguments)
+
+
+def _find_facts(options: argparse.Namespace, backend: Any) -> Callable[[Providers], dict[str, str]]:
+    """What finds the facts of the machine, the backend and the adapter that providers use; all but the last are found
+    once."""
+
+    @functools.cache
+    def own_facts() -> dict[str, str]:
+        own = {"jail": jail.describe_level()}
+        return {**machine.facts(), **own, **backend.facts(), **getattr(sys, "_epcheck_facts", dict)()}
+
+    def facts(providers: Providers) -> dict[str, str]:
+        is_direct = options.backend == "directml"
+        used = [("DmlExecutionProvider", {"device_id": str(options.adapter)})] if is_direct else providers
+        return {**_adapter_facts(getattr(backend, "plugin", None), used), **own_facts(), **backend.facts()}
+
+    return facts
+
+
+def _adapter_facts(plugin: Any, providers: Providers) -> dict[str, str]:
+    """Facts of the adapter below a plugin's provider or these providers, on Windows; a prelude that states facts knows
+    them itself."""
+    if sys.platform != "win32" or hasattr(sys, "_epcheck_facts") or not (plugin or providers):
+        return {}
+    from .backends.directml.adapters import adapter_facts
+
+    return adapter_facts(providers, plugin.device.device if plugin else None)
 
 
 def _policy_of_description() -> dict[str, Any]:

@@ -9,8 +9,8 @@ The body is raw little-endian tensor bytes, one after the other, as the header's
 frames; file descriptor 0 is pointed at nothing and 1 at stderr, so what a library reads or prints cannot break them.
 
 Requests                                            Answers
-{"op": "hello", "canary", "facts"}                  {"op": "hello", "protocol": 3, "facts": {str: str},
-                                                     "trouble": str}
+{"op": "hello", "canary", "facts",                  {"op": "hello", "protocol": 3, "pid": int,
+ "providers": [[name, options]]}                     "facts": {str: str}, "trouble": str}
 {"op": "run", "id", "providers": [[name, options]], {"op": "done", "id", "stage", "error", "message", "assignment",
  "config": {str: str}, "device", "place", "bodies",  "create_s", "run_s", "busy_s", "cpu_s",
  "outputs": [name], "tensors": model first,          "unwritten", "repeat_differs", "tensors"}
@@ -29,6 +29,7 @@ Requests                                            Answers
 
 `canary` is null or has `providers`, `config` and `device` as a `run` does: one session is tried, and `trouble` says in
 one sentence why the provider cannot be used; it is empty where it can. Where `facts` is false, the answer's are empty.
+They are about the adapter that `providers` use. `pid` is the worker's process id, in the namespace that it is in.
 `stage` is "done", or where it failed: "feed" (numpy has no such dtype; nothing ran), "create" or
 "run"; `error` is then the exception's type. `assignment` is the
 session's own record [[provider, operator, node], ...], null where the runtime keeps none. With `place` true, the

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any
 
 from .failure import failure
@@ -28,17 +28,24 @@ def take_streams() -> tuple[IO[bytes], IO[bytes]]:
     return requests, answers
 
 
-def serve(requests: IO[bytes], answers: IO[bytes], backend: Any, facts: Callable[[], Mapping[str, str]]) -> None:
+def serve(
+    requests: IO[bytes],
+    answers: IO[bytes],
+    backend: Any,
+    facts: Callable[[Sequence[tuple[str, Mapping[str, str]]]], Mapping[str, str]],
+) -> None:
     """Answer requests until the stream ends or `exit` comes. backend: as `backends` describes it. facts: about the
-    machine and the backend; finding them out takes a tenth of a worker's start."""
+    machine, the backend and the adapter that these providers use; finding them out takes a tenth of a worker's
+    start."""
     while (frame := read_frame(requests)) is not None:
         header, body = frame
         if header["op"] == "exit":
             return
         if header["op"] == "hello":
             trouble = backend.trouble_with(header["canary"]) if header.get("canary") else ""
-            stated = {**facts(), **backend.facts()} if header.get("facts", True) else {}
-            write_frame(answers, encode({"op": "hello", "protocol": PROTOCOL, "facts": stated, "trouble": trouble}, {}))
+            stated = facts(header.get("providers", ())) if header.get("facts", True) else {}
+            hello = {"op": "hello", "protocol": PROTOCOL, "pid": os.getpid(), "facts": stated, "trouble": trouble}
+            write_frame(answers, encode(hello, {}))
             continue
         started, used = time.perf_counter(), time.process_time()
         answer, outputs = _answer(header, body, backend, answers)

@@ -20,9 +20,10 @@ from epcheck.conformance.workers.process import (
     WorkerProcess,
 )
 from epcheck.conformance.workers.program.protocol import PROTOCOL, NotAFrame
+from epcheck.conformance.workers.session_result import LOSSES, describe_loss
 
 TARGET = Target("fake", (), (), deadline_s=20.0, startup_s=60.0, memory_bytes=100 * MEBIBYTE)
-HANDSHAKE = {"op": "hello", "protocol": PROTOCOL, "facts": {"os": "none"}}
+HANDSHAKE = {"op": "hello", "protocol": PROTOCOL, "pid": 42, "facts": {"os": "none"}}
 
 NOW = 1000.0
 """When processes start and requests are sent; the times of events and of watching are counted from there."""
@@ -46,6 +47,10 @@ class FakeProcess:
         self.returncode: int | None = None
         self.process = self
         self.pid = 7
+        self.stated: object = None
+
+    def take_pid(self, stated: object) -> None:
+        self.stated = stated
 
     def send(self, frame: list[bytes]) -> None:
         self.sent.append(frame)
@@ -207,13 +212,32 @@ def test_a_second_handshake_and_bytes_that_are_no_frame_are_its_loss() -> None:
     assert lost(driven.client.handle(event)).why == "its worker wrote 5 bytes that are no frame: b'hello' to stdout"
 
 
+@pytest.mark.parametrize(
+    ("message", "why"),
+    [
+        ("887A0005: The GPU device instance has been suspended.", "removed: unplugged"),
+        ("ID3D12Fence answered 887a0006", "hung: it did not respond"),
+        ("DXGI_ERROR_DEVICE_RESET", "reset by the system"),
+        ("answered DXGI_ERROR_DRIVER_INTERNAL_ERROR", "given up by its driver"),
+        ("Close answered 887A0005; GetDeviceRemovedReason answered 887A0006 DXGI_ERROR_DEVICE_HUNG", "hung: "),
+        ("CUDA failure 719: launch", ""),
+    ],
+)
+def test_why_a_device_is_gone_is_told_in_words(message: str, why: str) -> None:
+    found = describe_loss(message)
+    assert found.startswith(why)
+    assert bool(found) == bool(why)
+
+
 @pytest.mark.parametrize("code", ["887A0005", "CUDA failure 700: an illegal memory access", "CUDA failure 719: launch"])
 def test_a_device_that_is_gone_is_the_loss_of_its_worker(code: str) -> None:
     driven = Driven().ready()
     driven.client.send("a", [])
     message = f"Non-zero status\n code: {code}"
     found = lost(driven.frame(op="done", id="a", stage="run", error="Fail", message=message))
-    assert (found.why, found.kind) == (f"the device was lost: Non-zero status code: {code}", CRASHED)
+    words = LOSSES.get(code, "")
+    expected = f"the device was lost{f' ({words})' if words else ''}: Non-zero status code: {code}"
+    assert (found.why, found.kind) == (expected, CRASHED)
     assert driven.process.killed_because == found.why
 
 

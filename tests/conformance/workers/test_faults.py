@@ -43,7 +43,7 @@ CRASHES = {
     "wrong_id": "its worker sent an unexpected response: 'another case'",
     "no_id": "its worker sent an unexpected response: 'None'",
     "second_handshake": "its worker sent a malformed handshake",
-    "lose_the_device": "the device was lost: Non-zero status code returned: 887A0005",
+    "lose_the_device": "the device was lost (removed: unplugged, disabled, its driver updated, or reset",
     "stderr_of_no_encoding": "the worker process ended: killed by SIGABRT",
     "stderr_without_a_newline": "the worker process ended: killed by SIGABRT",
 }

@@ -18,9 +18,10 @@ from __future__ import annotations
 from typing import Any
 
 
-def make(specification: str, plugin: Any = None) -> Any:
+def make(specification: str, plugin: Any = None, adapter: int = 0) -> Any:
     """The backend of `onnxruntime`, `reference`, `directml` or `python:module:function`. What it needs is imported
-    here, after the prelude. plugin: the library that ONNX Runtime takes a provider from, as `plugin.py` has it."""
+    here, after the prelude. plugin: the library that ONNX Runtime takes a provider from, as `plugin.py` has it.
+    adapter: that of `directml`, its place in DXGI's list."""
     kind, _, function = specification.partition(":")
     if kind == "onnxruntime":
         from .onnxruntime import OnnxRuntimeBackend
@@ -33,7 +34,7 @@ def make(specification: str, plugin: Any = None) -> Any:
     if kind == "directml":
         from .directml.backend import DirectMLBackend
 
-        return DirectMLBackend()
+        return DirectMLBackend(adapter)
     from .function import FunctionBackend
 
     return FunctionBackend(function)

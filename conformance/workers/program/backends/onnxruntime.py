@@ -20,6 +20,7 @@ from ..protocol import LEVELS
 from . import timing, variants
 from .canary import trouble_with
 from .contract import answer_contract
+from .directml.removal import HeldDevice
 from .held import HeldSession
 from .kernel_registry import answer_registry
 from .plugin import PluginError, RegisteredPlugin
@@ -45,6 +46,7 @@ class OnnxRuntimeBackend:
         self.kept: Any = None
         self.placed: Any = None
         self.held = HeldSession()
+        self.device = HeldDevice()
         onnxruntime.set_default_logger_severity(4)
         load_cuda()
         if plugin:
@@ -105,7 +107,7 @@ class OnnxRuntimeBackend:
         except Exception as error:
             finish_commands(request["device"])
             self.held.check()
-            return {**answer, **failure(error)}, {}
+            return {**answer, **self.failure(error)}, {}
         return {**answer, "stage": "done"}, outputs
 
     def registry(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -148,7 +150,7 @@ class OnnxRuntimeBackend:
         except Exception as error:
             finish_commands(request["device"])
             self.held.check()
-            return {**answer, **failure(error)}, {}
+            return {**answer, **self.failure(error)}, {}
         return {**answer, "stage": "done"}, flatten_values(outputs)
 
     def run_kept(self, request: dict[str, Any], feeds: dict[str, Any]) -> list[Any]:
@@ -183,7 +185,17 @@ class OnnxRuntimeBackend:
         if self.plugin:
             options.add_provider_for_devices([self.plugin.device], providers[0][1])
             return onnxruntime.InferenceSession(model, options, enable_fallback=0)
-        return onnxruntime.InferenceSession(model, options, providers=providers, enable_fallback=0)
+        session = onnxruntime.InferenceSession(model, options, providers=providers, enable_fallback=0)
+        if request["device"] == "dml":
+            self.device.hold(providers)
+        return session
+
+    def failure(self, error: BaseException) -> dict[str, str]:
+        """An exception as an answer has it; with the reason of the removal where the device was removed."""
+        answer = failure(error)
+        if removal := self.device.describe_removal():
+            answer["message"] += f"; {removal}"
+        return answer
 
     def compiler(self, request: dict[str, Any], model: bytes, embedded: bool) -> Any:
         """What compiles a model for the provider of the request, by ONNX Runtime's compile API (1.22 and later).

@@ -44,10 +44,11 @@ class Declined(Exception):  # noqa: N818  (named for what was done)
 class DirectMLBackend:
     """Runs programs on the DirectML of this interpreter's onnxruntime, or of LIBRARY."""
 
-    def __init__(self) -> None:
-        """Raises OSError where there is no Direct3D 12, or no DirectML."""
+    def __init__(self, adapter: int = 0) -> None:
+        """adapter: its place in DXGI's list. Raises OSError where there is no Direct3D 12, or no DirectML, or no such
+        adapter."""
         self._library = library()
-        self._directml = DirectML(self._library)
+        self._directml = DirectML(self._library, adapter)
 
     def facts(self) -> dict[str, str]:
         """What the device claims of itself: CheckFeatureSupport, for feature levels and for tensor data types."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from .com import Object, Pointer, at, expect, guid
+from .adapters import DML, create_device, open_device
+from .com import Object, Pointer, at, expect
 
-IID_DEVICE = "189819f1-1db6-4b57-be54-1821339b85f7"
 IID_QUEUE = "0ec870a6-5d7e-4c22-8cfc-5baae07616ed"
 IID_ALLOCATOR = "6102dee4-af59-4b09-b999-b44d73f09b24"
 IID_LIST = "5b160d0f-ac1b-4185-8ba8-b3ae42a5a455"
@@ -18,7 +18,6 @@ IID_FENCE = "0a753dcf-c4d8-4b91-adf6-be5a60d95a76"
 IID_RESOURCE = "696442be-a72e-4059-bc79-5b5c98040fad"
 IID_DESCRIPTOR_HEAP = "8efb471d-616c-4f49-90f7-127bb763fa51"
 
-FEATURE_LEVEL_11_0 = 0xB000
 TYPE_COMPUTE = 2
 UPLOAD_HEAP, DEFAULT_HEAP, READBACK_HEAP = 2, 1, 3
 COMMON, UNORDERED_ACCESS, COPY_DEST, COPY_SOURCE, GENERIC_READ = 0, 0x8, 0x400, 0x800, 0xAC3
@@ -150,16 +149,15 @@ class DescriptorHeap:
 
 
 class Device:
-    """A Direct3D 12 device of the first adapter, with a compute queue and one list of commands, recorded and run."""
+    """A Direct3D 12 device of an adapter, with a compute queue and one list of commands, recorded and run."""
 
-    def __init__(self) -> None:
-        """Raises CallFailed, or OSError where there is no Direct3D 12."""
-        made, iid = Pointer(), guid(IID_DEVICE)
-        create = ctypes.CDLL("d3d12.dll").D3D12CreateDevice
-        create.argtypes = (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_void_p)
-        create.restype = ctypes.c_int32
-        expect("D3D12CreateDevice", create(None, FEATURE_LEVEL_11_0, at(iid), at(made)))
-        self.object = Object(made)
+    def __init__(self, adapter: int = 0) -> None:
+        """adapter: its place in DXGI's list. Raises CallFailed, or OSError where there is no Direct3D 12, or no such
+        adapter."""
+        device = open_device([(DML, {"device_id": str(adapter)})]) if adapter else create_device(None)
+        if device is None:
+            raise OSError(f"this machine has no adapter {adapter}")
+        self.object = device
         queue, kind = QueueDesc(type=TYPE_COMPUTE), ctypes.c_int32(TYPE_COMPUTE)
         self._queue = self.object.make("ID3D12Device::CreateCommandQueue", 8, IID_QUEUE, at(queue))
         self._allocator = self.object.make("ID3D12Device::CreateCommandAllocator", 9, IID_ALLOCATOR, kind)

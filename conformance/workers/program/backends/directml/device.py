@@ -114,9 +114,10 @@ class Dispatched:
 class DirectML:
     """A DirectML device, and the buffers that one operator after the other uses."""
 
-    def __init__(self, library: Path) -> None:
-        """library: DirectML.dll. Raises CallFailed, or OSError where there is none."""
-        self.device = Device()
+    def __init__(self, library: Path, adapter: int = 0) -> None:
+        """library: DirectML.dll. adapter: its place in DXGI's list. Raises CallFailed, or OSError where one
+        of them is missing."""
+        self.device = Device(adapter)
         create = ctypes.CDLL(str(library)).DMLCreateDevice1
         create.argtypes = (ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
         create.restype = ctypes.c_int32
