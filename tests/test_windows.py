@@ -224,81 +224,29 @@ def test_a_worker_says_which_process_it_is_and_nobody_elses_is_taken_for_it(
 
 
 NATIVE = """
-import os, runpy, sys
+import ctypes, os, runpy, sys
 runpy.run_path(os.environ["LAB_PRELUDE"], run_name="epcheck_prelude")
 shim = sys.modules["d3d12_shim"]
 numbers = [int(number) for number in os.environ["DRIVER"].split(".")]
 shim._ANY_DRIVER_VERSION = sum(number << place for number, place in zip(numbers, (48, 32, 16, 0)))
-if "DEVICE" in os.environ:
-    shim._report_vendor(shim._first_adapter(), 0x10DE, int(os.environ["DEVICE"], 16))
+shim._report_vendor(shim._first_adapter(), 0x10DE, int(os.environ["DEVICE"], 16))
+calls = []
+
+def hang(this):
+    calls.append(1)
+    return 0x887A0006 - (1 << 32) if len(calls) >= int(os.environ["HANGS_AT"]) else 0
+
+if "HANGS_AT" in os.environ:
+    GET_DEVICE_REMOVED_REASON = 37
+    shim._patch(shim._device, GET_DEVICE_REMOVED_REASON, shim._hook(hang, ctypes.c_void_p))
 del sys._epcheck_facts
 """
 """A prelude that makes DirectML run in the lab and states no facts: the worker asks DXGI, as it does on Windows. The
-version of the driver and the ids of the adapter, which Wine does not have, are those of the environment."""
+version of the driver and the ids of the adapter, which Wine does not have, are those of the environment; so is at which
+of its questions DirectML's provider hears that the device hangs, which no device of Wine does."""
 
 OLDER, NEWER = "31.0.101.4502", "32.0.101.8331"
 FEW = ("--target", "dml", "--op", "Slice", "--dtype", "int64", "--limit", "4")
-
-
-@pytest.fixture
-def native(epcheck: Epcheck, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """The command on a machine whose driver has a version: that, arguments, and what else of the environment is set."""
-    (tmp_path / "native.py").write_text(NATIVE, encoding="utf-8")
-
-    def run(driver: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        return epcheck(
-            tmp_path,
-            *arguments,
-            EPCHECK_PRELUDE=lab.windows_path(tmp_path / "native.py"),
-            LAB_PRELUDE=lab.windows_path(lab.prelude()),
-            DRIVER=driver,
-            **variables,
-        )
-
-    return run
-
-
-def test_a_native_worker_states_adapter_and_driver(native: Epcheck, tmp_path: Path) -> None:
-    done = native(OLDER, "run", *FEW, DEVICE="2684")
-    assert done.returncode == 0, done.stdout + done.stderr
-    facts = reports.read_run(reports.latest(tmp_path / "epcheck-runs")).targets["dml"]
-    assert facts["adapter"]
-    assert (facts["vendor_id"], facts["device_id"], facts["driver_version"]) == ("0x10de", "0x2684", OLDER)
-    assert re.fullmatch(r"0x[0-9a-f]{8}_0x[0-9a-f]{8}", facts["luid"])
-    assert facts["d3d_feature_level"] in ("11_0", "11_1", "12_0", "12_1", "12_2")
-
-
-def test_a_new_driver_is_named_in_nightly_diff_and_trend(native: Epcheck, tmp_path: Path) -> None:
-    for driver in (OLDER, NEWER, NEWER):
-        done = native(driver, "nightly", *FEW, "--fuzz-minutes", "0")
-        assert done.returncode == 0, done.stdout + done.stderr
-        words = " ".join(done.stdout.split())
-        changed = f"driver: {OLDER} → {NEWER}"
-        if driver == NEWER and (tmp_path / "told").exists():
-            assert "Same driver, runtime and OS." in words
-        elif driver == NEWER:
-            assert f"Changed: {changed}." in words
-            (tmp_path / "told").touch()
-        else:
-            assert "First night of DmlExecutionProvider on " in words
-    runs = sorted(path.name for path in (tmp_path / "epcheck-runs").iterdir())
-    done = native(NEWER, "diff", f"epcheck-runs/{runs[0]}", f"epcheck-runs/{runs[1]}")
-    assert f"Changed: {changed}." in " ".join(done.stdout.split()), done.stdout + done.stderr
-    done = native(NEWER, "trend", "--json", "trend.json")
-    assert done.returncode == 0, done.stdout + done.stderr
-    trend = json.loads((tmp_path / "trend.json").read_text(encoding="utf-8"))["trend"]
-    (machine,) = trend["machines"]
-    assert machine["nights"][1]["changed"] == [{"part": "driver", "older": OLDER, "newer": NEWER}]
-    assert "changed" not in machine["nights"][2]
-
-
-def test_two_adapters_behind_one_processor_are_two_classes(native: Epcheck) -> None:
-    for device in ("2684", "2704"):
-        done = native(OLDER, "nightly", *FEW, "--fuzz-minutes", "0", DEVICE=device)
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert f"[10de:{device}], operators Slice" in " ".join(done.stdout.split())
-        assert "First night of" in done.stdout
-
 
 EXPECTED = """[[expect]]
 case = "Slice-*/int64/*"
@@ -307,12 +255,85 @@ reason = "of the newer driver"
 when = { driver = ">=32" }
 """
 
+Native = Callable[..., subprocess.CompletedProcess[str]]
 
-def test_an_expectation_about_a_driver_applies_natively(native: Epcheck, tmp_path: Path) -> None:
-    (tmp_path / "known.toml").write_text(EXPECTED, encoding="utf-8")
-    readings = []
-    for driver in (OLDER, NEWER):
-        native(driver, "run", *FEW, "--expect", "known.toml")
-        run = reports.latest(tmp_path / "epcheck-runs")
-        readings.append({record.reading for record in reports.read_records(run)})
-    assert readings == [{"ok"}, {"fixed"}]
+
+@pytest.fixture(scope="module")
+def native(epcheck: Epcheck, tmp_path_factory: pytest.TempPathFactory) -> Native:
+    """The command on a machine with a GPU: the folder to run in, the driver, the PCI id, arguments, and what else of
+    the environment is set."""
+    prelude = tmp_path_factory.mktemp("prelude") / "native.py"
+    prelude.write_text(NATIVE, encoding="utf-8")
+
+    def run(
+        folder: Path, driver: str, device: str, *arguments: str, **variables: str
+    ) -> subprocess.CompletedProcess[str]:
+        variables |= {"EPCHECK_PRELUDE": lab.windows_path(prelude), "LAB_PRELUDE": lab.windows_path(lab.prelude())}
+        return epcheck(folder, *arguments, DRIVER=driver, DEVICE=device, **variables)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def nights(native: Native, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """Three nights: on a GPU, on it with another driver, and on another GPU behind the same processor. Their folder,
+    and what each printed."""
+    folder = tmp_path_factory.mktemp("nights")
+    (folder / "known.toml").write_text(EXPECTED, encoding="utf-8")
+    printed = []
+    for driver, device in ((OLDER, "2684"), (NEWER, "2684"), (NEWER, "2704")):
+        done = native(folder, driver, device, "nightly", *FEW, "--fuzz-minutes", "0", "--expect", "known.toml")
+        assert done.returncode == 0, done.stdout + done.stderr
+        printed.append(" ".join(done.stdout.split()))
+    return folder, printed
+
+
+def runs_of(folder: Path) -> list[Path]:
+    return sorted((folder / "epcheck-runs").iterdir())
+
+
+def test_a_native_worker_states_adapter_and_driver(nights: tuple[Path, list[str]]) -> None:
+    facts = reports.read_run(runs_of(nights[0])[0]).targets["dml"]
+    assert facts["adapter"]
+    assert (facts["vendor_id"], facts["device_id"], facts["driver_version"]) == ("0x10de", "0x2684", OLDER)
+    assert re.fullmatch(r"0x[0-9a-f]{8}_0x[0-9a-f]{8}", facts["luid"])
+    assert facts["d3d_feature_level"] in ("11_0", "11_1", "12_0", "12_1", "12_2")
+
+
+def test_a_new_driver_is_named_in_nightly_diff_and_trend(native: Native, nights: tuple[Path, list[str]]) -> None:
+    folder, (first, second, _) = nights
+    changed = f"Changed: driver: {OLDER} → {NEWER}."
+    assert "First night of DmlExecutionProvider on " in first
+    assert changed in second
+    older, newer, _ = (path.name for path in runs_of(folder))
+    done = native(folder, NEWER, "2684", "diff", f"epcheck-runs/{older}", f"epcheck-runs/{newer}")
+    assert changed in " ".join(done.stdout.split()), done.stdout + done.stderr
+    done = native(folder, NEWER, "2684", "trend", "--json", "trend.json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    machines = json.loads((folder / "trend.json").read_text(encoding="utf-8"))["trend"]["machines"]
+    (machine,) = (each for each in machines if "10de:2684" in each["name"])
+    assert machine["nights"][1]["changed"] == [{"part": "driver", "older": OLDER, "newer": NEWER}]
+
+
+def test_two_adapters_behind_one_processor_are_two_classes(nights: tuple[Path, list[str]]) -> None:
+    first, second, third = nights[1]
+    assert "[10de:2684], operators Slice" in first
+    assert "First night of" not in second
+    assert "First night of" in third
+    assert "[10de:2704], operators Slice" in third
+
+
+def test_an_expectation_about_a_driver_applies_natively(nights: tuple[Path, list[str]]) -> None:
+    readings = [{record.reading for record in reports.read_records(run)} for run in runs_of(nights[0])]
+    assert readings == [{"ok"}, {"fixed"}, {"fixed"}]
+
+
+def test_a_device_that_hangs_is_told_with_the_reason_that_direct3d_gives(native: Native, tmp_path: Path) -> None:
+    done = native(tmp_path, OLDER, "2684", "run", *FEW[:-1], "1", "--jobs", "1", HANGS_AT="6")
+    assert done.returncode == 1, done.stdout + done.stderr
+    run = reports.latest(tmp_path / "epcheck-runs")
+    (record,) = reports.read_records(run)
+    assert record.status == "crash"
+    assert "the device was lost (hung: it did not respond" in record.reason
+    assert "887A0006" in record.candidate.message
+    assert "hung: it did not respond" in (run / "report.html").read_text(encoding="utf-8")

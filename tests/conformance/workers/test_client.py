@@ -229,6 +229,16 @@ def test_why_a_device_is_gone_is_told_in_words(message: str, why: str) -> None:
     assert bool(found) == bool(why)
 
 
+def test_a_provider_that_cannot_start_on_a_lost_device_says_why_it_is_lost() -> None:
+    driven = Driven()
+    with pytest.raises(TargetDown, match="cannot start: 887A0005; the device is removed: unplugged"):
+        driven.frame(**HANDSHAKE, trouble="DmlExecutionProvider cannot start: 887A0005")
+
+
+def test_the_process_id_that_a_worker_states_is_handed_on() -> None:
+    assert Driven().ready().process.stated == 42
+
+
 @pytest.mark.parametrize("code", ["887A0005", "CUDA failure 700: an illegal memory access", "CUDA failure 719: launch"])
 def test_a_device_that_is_gone_is_the_loss_of_its_worker(code: str) -> None:
     driven = Driven().ready()

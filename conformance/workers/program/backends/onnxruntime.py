@@ -105,7 +105,7 @@ class OnnxRuntimeBackend:
             if len(outputs) == len(names):
                 run_dirtied(session, request, feeds, outputs, answer)
         except Exception as error:
-            finish_commands(request["device"])
+            self.settle(request)
             self.held.check()
             return {**answer, **self.failure(error)}, {}
         return {**answer, "stage": "done"}, outputs
@@ -148,7 +148,7 @@ class OnnxRuntimeBackend:
                 begin("timing")
                 answer["timing"] = self.time_runs(request, model, feeds)
         except Exception as error:
-            finish_commands(request["device"])
+            self.settle(request)
             self.held.check()
             return {**answer, **self.failure(error)}, {}
         return {**answer, "stage": "done"}, flatten_values(outputs)
@@ -249,8 +249,10 @@ class OnnxRuntimeBackend:
         return options
 
     def settle(self, request: dict[str, Any]) -> None:
-        """After a run that failed, while its exception is handled: what it left must not reach the next."""
-        finish_commands(request["device"])
+        """After a run that failed, while its exception is handled: what it left must not reach the next. On a device
+        that was removed nothing does, and DirectML's provider reads a null pointer where it is asked to."""
+        if not self.device.describe_removal():
+            finish_commands(request["device"])
 
     def keeps_record(self, request: dict[str, Any]) -> bool:
         """Whether the session records assignments: newer releases do, when they are asked to."""
