@@ -29,7 +29,7 @@ from epcheck.conformance.workers.process import (
     describe_exit,
 )
 from epcheck.conformance.workers.program import protocol
-from epcheck.conformance.workers.session_result import STEPS, describe_loss, device_loss
+from epcheck.conformance.workers.session_result import STEPS, device_loss, explain_loss
 from epcheck.generators.error import EpcheckError
 
 STARTS = 3
@@ -295,8 +295,7 @@ class WorkerClient:
         if provider and offered and not self.target.is_plugin and provider not in offered.split(", "):
             raise TargetDown(f"target '{self.target.name}': its onnxruntime has no {provider}; it has {offered}")
         if trouble := header.get("trouble"):
-            lost = describe_loss(str(trouble))
-            raise TargetDown(f"target '{self.target.name}': {trouble}{f'; the device is {lost}' if lost else ''}")
+            raise TargetDown(f"target '{self.target.name}': {explain_loss(str(trouble))}")
         stated = {str(name): str(value) for name, value in facts.items()}
         self.facts = with_documented({**stated, **self.target.stated_facts()})
         self.is_ready, self._failed_starts = True, 0

@@ -120,6 +120,12 @@ def describe_loss(message: str) -> str:
     return next((LOSSES[code] for code in reversed(codes) if code in LOSSES), "")
 
 
+def explain_loss(message: str) -> str:
+    """The message, and why the device is gone where it names that."""
+    why = describe_loss(message)
+    return f"{message}; the device is {why}" if why else message
+
+
 def _names(value: object) -> tuple[str, ...]:
     if not isinstance(value, list | None):
         raise TypeError(f"{str(value)[:80]!r} is no list of names")
