@@ -16,6 +16,7 @@ from epcheck.api.releases.bisected import Bisected as Bisected
 from epcheck.conformance.cache.cache import Cache, default_path
 from epcheck.conformance.records import atomic_file
 from epcheck.conformance.records.record import Record
+from epcheck.conformance.records.target_facts import base_of
 from epcheck.conformance.records.terms import FAILING, FAILURE, FLAKY
 from epcheck.conformance.releases import bisection
 from epcheck.conformance.releases.bisection import Step
@@ -140,7 +141,7 @@ def _target_in_run(path: Path, target: str | None) -> str | None:
     candidates = run_at(path).candidates
     if target is None or len(candidates) == 1:
         return None
-    alike = [name for name in candidates if name.partition("@")[0] == target.partition("@")[0]]
+    alike = [name for name in candidates if base_of(name) == base_of(target)]
     return alike[0] if len(alike) == 1 else target
 
 

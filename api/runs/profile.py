@@ -11,6 +11,7 @@ from epcheck.conformance.profile import profile
 from epcheck.conformance.profile.exclusions import expectations_toml
 from epcheck.conformance.profile.profile import ProfileError as ProfileError
 from epcheck.conformance.profile.profile import ProviderProfile as ProviderProfile
+from epcheck.conformance.records.target_facts import base_of
 from epcheck.conformance.targets import expectation_file
 from epcheck.conformance.targets.config import load_config
 from epcheck.conformance.targets.specification import resolve
@@ -66,7 +67,7 @@ def read_profile(options: ReadProfileOptions) -> ProviderProfile:
 
 def shipped_profile(target: str) -> ProviderProfile | None:
     """The profile of a target that epcheck ships expectations for, in any release: `dml@1.20.1`; None for others."""
-    name = target.partition("@")[0]
+    name = base_of(target)
     provider = SHIPPED.get(name)
     if provider is None:
         return None

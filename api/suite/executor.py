@@ -20,6 +20,7 @@ from epcheck.conformance.cache.cache import Cache, default_path
 from epcheck.conformance.cluster.node import ClusterError, Line, Order
 from epcheck.conformance.records import atomic_file
 from epcheck.conformance.records.record import Record, encode
+from epcheck.conformance.records.target_facts import base_of
 from epcheck.conformance.releases.error import ReleaseError
 from epcheck.conformance.releases.package_index import releases_of
 from epcheck.conformance.scheduling.plan import Facts, Plan
@@ -196,7 +197,7 @@ def _below(candidates: Sequence[Target]) -> dict[str, Target]:
 
 
 def _resolve(specification: str, config: dict[str, Any], options: RunOptions, progress: Progress) -> Target:
-    if sys.platform != "win32" and specification.partition("@")[0] in NEED_LAB and not lab.status().installed:
+    if sys.platform != "win32" and base_of(specification) in NEED_LAB and not lab.status().installed:
         obstacle = lab.can_install()
         if obstacle:
             raise TargetError(f"target '{specification}': {obstacle}")

@@ -12,6 +12,7 @@ from typing import Any
 from packaging.version import InvalidVersion, Version
 
 from epcheck.conformance import lab
+from epcheck.conformance.records.target_facts import base_of
 from epcheck.conformance.releases.error import ReleaseError, UnusableReleaseError
 from epcheck.conformance.releases.package_index import releases_of
 from epcheck.conformance.targets import environments
@@ -44,12 +45,12 @@ class Series:
 
     @property
     def package(self) -> str:
-        return PACKAGES[self.base]
+        return PACKAGES[base_of(self.base)]
 
     @property
     def in_lab(self) -> bool:
         """Whether its runtimes are in the lab, for Windows Python."""
-        return self.base in NEED_LAB and sys.platform != "win32"
+        return base_of(self.base) in NEED_LAB and sys.platform != "win32"
 
 
 def series_of(specification: str, config: Mapping[str, Any]) -> Series:
@@ -58,7 +59,7 @@ def series_of(specification: str, config: Mapping[str, Any]) -> Series:
     name = specification.partition("@")[0]
     table = config.get("targets", {}).get(name)
     base = str(table.get("base", "")).partition("@")[0] if table else name
-    if base not in PACKAGES:
+    if base_of(base) not in PACKAGES:
         known = ", ".join(PACKAGES)
         raise ReleaseError(
             f"target '{specification}' has no releases to compare; name {known}, or a table of epcheck.toml whose "

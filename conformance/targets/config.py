@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from epcheck.conformance.comparison.precision import FORMATS
+from epcheck.conformance.records.target_facts import base_of
 from epcheck.conformance.targets import configuration_notice
 from epcheck.conformance.targets.recipes.recipe import RECIPES
 from epcheck.conformance.targets.target import TargetError
@@ -68,7 +69,7 @@ def _notice(config: Mapping[str, Any]) -> str:
 def is_reserved(name: str) -> bool:
     """Whether a name means a target that needs no table (`specification.resolve`), or none at all."""
     is_form = name.startswith(("python:", "ep:")) or any(mark in name for mark in "#/\\")
-    return is_form or name in ("", "none") or name.partition("@")[0] in BUILT_IN
+    return is_form or name in ("", "none") or base_of(name) in BUILT_IN
 
 
 def _load(path: Path | None) -> dict[str, Any]:
@@ -96,7 +97,7 @@ def _load(path: Path | None) -> dict[str, Any]:
 def refuse_reserved(where: str, name: str) -> None:
     """Raise TargetError for a table that would be another target than its name says."""
     if is_reserved(name):
-        base = f', with base = "{name}"' if name.partition("@")[0] in BUILT_IN else ""
+        base = f', with base = "{name}"' if base_of(name) in BUILT_IN else ""
         raise TargetError(f"{where}: '{name}' is the name of another target; rename this table{base}")
 
 

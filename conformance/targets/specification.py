@@ -3,6 +3,7 @@
 cpu                    CPUExecutionProvider of this interpreter's onnxruntime
 dml                    DmlExecutionProvider: this interpreter's on Windows, the lab's on Linux
 directml               DirectML's own operators, called without ONNX Runtime: of the dll that the target dml has
+dml:1, dml:nvidia      the same on another adapter of the machine than its first: its number, or a part of its name
 dml@1.20.1, cpu@1.20.1 the same from a release of its own, in the lab or in a virtual environment
 webgpu, openvino, ...  a provider in the environment that `epcheck env create` makes (`recipes/recipe.py`)
 webgpu@0.4.0           the same with a release of its own of the provider's package
@@ -30,7 +31,8 @@ from typing import Any
 from epcheck.conformance import lab
 from epcheck.conformance.comparison.precision import Precision
 from epcheck.conformance.lab.vulkan.status import why_none_loads
-from epcheck.conformance.targets import claim_file, environments, expectation_file
+from epcheck.conformance.records.target_facts import base_of
+from epcheck.conformance.targets import adapters, claim_file, environments, expectation_file
 from epcheck.conformance.targets.config import BUILT_IN, refuse_reserved
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.plugin import PREFIX, Plugin, device_of, provider_of
@@ -102,12 +104,14 @@ def resolve(
         return _interpreter(specification, path, provider or CPU)
     if recipes.is_recipe(specification):
         return _recipe(recipes.ready(specification))
-    name, version = _name_and_release(specification)
-    if name in RELEASES:
+    name, adapter, version = _parts(specification)
+    if name in RELEASES or name == DIRECTML:
         target = _cpu(version) if name == "cpu" else _dml(specification, version, progress, vulkan)
+        target = replace(target, name=specification)
+        if adapter:
+            target = adapters.choose_adapter(target, adapter)
+        target = direct_of(target) if name == DIRECTML else target
         return replace(target, name=specification, expectations=_load_shipped(name, version))
-    if name == DIRECTML:
-        return _directml(specification, version, progress, vulkan)
     if specification == "reference":
         return Target("reference", (sys.executable,), ("reference",), window=32, jobs=0, forks=True)
     known = (*BUILT_IN, *tables)
@@ -119,12 +123,18 @@ def resolve(
     )
 
 
-def _name_and_release(specification: str) -> tuple[str, str]:
-    """`dml@1.20.1` in its two parts, the second empty where there is none. Raises TargetError for no release."""
-    name, at, version = specification.partition("@")
+def _parts(specification: str) -> tuple[str, str, str]:
+    """`dml:1@1.20.1` in its parts, name, adapter and release, the last two empty where there is none.
+
+    Raises TargetError for no release, and for an adapter of another provider.
+    """
+    start, at, version = specification.partition("@")
+    name, colon, adapter = start.partition(":")
+    if colon and name in RELEASES.keys() | {DIRECTML} and not (name in NEED_LAB and adapter.strip()):
+        raise TargetError(f"target '{specification}': write dml:ADAPTER, its number or a part of its name, as dml:1")
     if at and not re.fullmatch(r"(windowsml-)?\d+(\.\d+)*\w*" if name in NEED_LAB else r"\d+(\.\d+)*\w*", version):
         raise TargetError(f"target '{specification}': '{version}' is not a release; write for example {name}@1.20.1")
-    return name, version
+    return name if name in NEED_LAB else start, adapter if name in NEED_LAB else "", version
 
 
 def describe_target(specification: str, config: Mapping[str, Any]) -> Target:
@@ -132,7 +142,7 @@ def describe_target(specification: str, config: Mapping[str, Any]) -> Target:
     installed for it. config: the tables of `load_config`. Raises TargetError and TableError."""
     table = config.get("targets", {}).get(specification)
     if table is None:
-        name, _ = _name_and_release(specification)
+        name, _, _ = _parts(specification)
         if name in RELEASES or name == DIRECTML:
             return Target(specification, (), (), provider=RELEASES.get(name))
         return resolve(specification, config)
@@ -196,11 +206,6 @@ def _why_no_driver(files: str) -> str:
     return why_none_loads([Path(name) for name in files.split(os.pathsep) if name])
 
 
-def _directml(specification: str, version: str, progress: ProgressCallback | None, vulkan: Path | None) -> Target:
-    direct = direct_of(_dml(specification, version, progress, vulkan))
-    return replace(direct, name=specification, expectations=_load_shipped(DIRECTML, version))
-
-
 def _load_shipped(name: str, version: str) -> tuple[Expectation, ...]:
     """The expectations that epcheck ships for a target. version: of a release of its own, empty for none; of another
     release than today's only those that say for which releases they hold: the others were seen on today's."""
@@ -223,15 +228,19 @@ def _release_today(name: str) -> str:
 def direct_of(target: Target) -> Target:
     """The target that calls the DirectML of another target's provider directly: same dll, same device, no provider.
 
-    Raises TargetError when that target has another provider.
+    Raises TargetError when that target has another provider, or is on an NPU.
     """
     if target.provider != DML:
         raise TargetError(f"target '{target.name}' has no DirectML below it; its provider is {target.provider}")
-    start, at, version = target.name.partition("@")
+    if target.options.get("device_filter") == "npu" and not target.options.get("device_id"):
+        raise TargetError(f"target '{target.name}' is on an NPU; DirectML itself is called on an adapter with a number")
+    index = target.options.get("device_id", "0")
+    on_index = () if index == "0" else ("--adapter", index)
+    is_plain = base_of(target.name) == DML_NAME
     return replace(
         target,
-        name=DIRECTML + at + version if start == DML_NAME else f"{DIRECTML} of {target.name}",
-        arguments=(DIRECTML, *target.arguments[1:]),
+        name=target.name.replace(DML_NAME, DIRECTML, 1) if is_plain else f"{DIRECTML} of {target.name}",
+        arguments=(DIRECTML, *target.arguments[1:], *on_index),
         provider=None,
         options={},
         config={},
