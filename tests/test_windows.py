@@ -101,14 +101,18 @@ def epcheck(run_python: RunPython) -> Epcheck:
 @pytest.fixture(scope="module")
 def launcher(installed_lab: None, tmp_path_factory: pytest.TempPathFactory) -> Path:  # noqa: ARG001
     """What starts the lab's Windows Python as `Scripts\\python.exe` of a virtual environment starts its interpreter."""
+    interpreter = lab.python_launch().argv[-2].replace("\\", "\\\\")
+    made = tmp_path_factory.mktemp("venv") / "python.exe"
+    compile_windows("launcher.c", made, f'-DTARGET=L"{interpreter}"')
+    return made
+
+
+def compile_windows(source: str, made: Path, *options: str) -> None:
+    """A program or library for Windows of a file of this folder."""
     compiler = shutil.which("x86_64-w64-mingw32-gcc")
     if compiler is None:
         pytest.skip("needs x86_64-w64-mingw32-gcc, of Debian's package gcc-mingw-w64-x86-64-win32")
-    interpreter = lab.python_launch().argv[-2].replace("\\", "\\\\")
-    made = tmp_path_factory.mktemp("venv") / "python.exe"
-    source = Path(__file__).parent / "launcher.c"
-    subprocess.run([compiler, "-O1", f'-DTARGET=L"{interpreter}"', "-o", made, source], check=True)
-    return made
+    subprocess.run([compiler, "-O1", *options, "-o", made, Path(__file__).parent / source], check=True)
 
 
 def test_the_default_target_is_native_directml_and_every_pass_is_proved(epcheck: Epcheck, tmp_path: Path) -> None:
@@ -337,3 +341,28 @@ def test_a_device_that_hangs_is_told_with_the_reason_that_direct3d_gives(native:
     assert "the device was lost (hung: it did not respond" in record.reason
     assert "887A0006" in record.candidate.message
     assert "hung: it did not respond" in (run / "report.html").read_text(encoding="utf-8")
+
+
+WITH_AN_NPU = """
+import ctypes, json
+ctypes.CDLL({!r})
+from epcheck.conformance.workers.program.backends.directml import adapters
+npu = [("DmlExecutionProvider", {{"device_filter": "npu"}})]
+print(json.dumps([adapters.list_adapters(), adapters.adapter_facts(npu)]))
+"""
+
+
+def test_an_npu_that_dxcore_alone_lists_has_facts(run_python: RunPython, tmp_path: Path) -> None:
+    compile_windows("dxcore.c", tmp_path / "dxcore.dll", "-shared")
+    done = run_python(tmp_path, WITH_AN_NPU.format(lab.windows_path(tmp_path / "dxcore.dll")))
+    assert done.returncode == 0, done.stdout + done.stderr
+    (of_dxgi, npu), facts = json.loads(done.stdout)
+    assert of_dxgi[0] == 0
+    assert npu == [None, "Intel(R) AI Boost", 0x8086, 0x643E, 0xE001, "32.0.100.3104", False]
+    assert facts == {
+        "adapter": "Intel(R) AI Boost",
+        "vendor_id": "0x8086",
+        "device_id": "0x643e",
+        "driver_version": "32.0.100.3104",
+        "luid": "0x00000000_0x0000e001",
+    }
