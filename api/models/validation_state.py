@@ -18,6 +18,7 @@ from epcheck.api.models.examining import typed_data
 from epcheck.api.models.examining.typed_data import ResultError
 from epcheck.api.models.written_files import write_files
 from epcheck.conformance.records import strict_json
+from epcheck.conformance.records.target_facts import INCIDENTAL
 from epcheck.conformance.targets.target import Target
 from epcheck.generators.error import EpcheckError
 from epcheck.models.execution.session import ModelSessions
@@ -139,8 +140,8 @@ def _targets_of(
 
 
 def _compare_releases(path: Path, what: str, then: Mapping[str, str], now: Mapping[str, str]) -> None:
-    """Raise StateError where anything differs."""
-    for name in sorted({*then, *now}):
+    """Raise StateError where anything differs that says what a target is."""
+    for name in sorted({*then, *now}.difference(INCIDENTAL)):
         if then.get(name) != now.get(name):
             raise StateError(
                 f"{path}: {what}: {name} was {then.get(name) or 'not there'} and is {now.get(name) or 'not there'}; "

@@ -46,6 +46,9 @@ DYING_S = 10.0
 MEASURE_AFTER_S = 0.1
 """How old a measurement of memory may be, in seconds: for each the system is asked for children."""
 
+FAMILY_AFTER_S = 0.5
+"""How old the list of what a worker has started may be, in seconds, where the system is asked for all processes."""
+
 NOISE = ("fixme:", ":message:dxil")
 """What Wine's graphics stack writes to stderr in healthy runs."""
 
@@ -141,7 +144,8 @@ class WorkerProcess:
         self._ended = {self._read: threading.Event(), self._read_log: threading.Event()}
         self._observed: psutil.Process | None = None
         self._own = self._guarded = self._resident_bytes = 0
-        self._measured_at = 0.0
+        self._measured_at = self._family_found_at = 0.0
+        self._family: list[psutil.Process] = []
         for serve in (self._write, self._read, self._read_log, self._reap):
             threading.Thread(target=serve, name=f"{target.name} {serve.__name__}", daemon=True).start()
         self._unsent: list[bytes] = []
@@ -189,7 +193,8 @@ class WorkerProcess:
         if sys.platform == "linux" or not isinstance(stated, int) or isinstance(self.process, BrokeredWorker):
             return
         started = self.process.pid
-        self._own = stated if stated != started and stated in _find_descendants(started) else 0
+        descendants = {member.pid for member in _find_descendants(started)}
+        self._own = stated if stated != started and stated in descendants else 0
 
     @property
     def pid(self) -> int:
@@ -205,7 +210,7 @@ class WorkerProcess:
             return self.process.resident_bytes
         now = time.monotonic()
         if now - self._measured_at > MEASURE_AFTER_S or not self._resident_bytes:  # it may not have been forked yet
-            self._measured_at, self._resident_bytes = now, resident_bytes(self._measured_id())
+            self._measured_at, self._resident_bytes = now, self._measure(now)
         return self._resident_bytes
 
     def cpu_seconds(self, children: bool) -> float:
@@ -229,9 +234,14 @@ class WorkerProcess:
             self._guarded = 0 if found == pid else found
         return self._guarded or pid
 
-    def _measured_id(self) -> int:
-        """The process whose family's memory is the worker's: what it says cannot make that smaller."""
-        return self._worker_id() if sys.platform == "linux" else self.process.pid
+    def _measure(self, now: float) -> int:
+        """Resident memory of the family, whatever the worker states. Elsewhere than on Linux the system is asked for
+        all processes to find it."""
+        if sys.platform == "linux":
+            return resident_bytes(self._worker_id())
+        if now - self._family_found_at > FAMILY_AFTER_S:
+            self._family_found_at, self._family = now, _find_descendants(self.process.pid)
+        return own_resident_bytes(self.process.pid) + sum(map(_measure_member, self._family))
 
     def _psutil(self) -> psutil.Process:
         """Raises psutil.Error when it has ended: Windows forgets such a process."""
@@ -387,12 +397,20 @@ def find_interpreter(pid: int) -> int:
         return pid
 
 
-def _find_descendants(pid: int) -> list[int]:
+def _find_descendants(pid: int) -> list[psutil.Process]:
     """What a process has started, and what that has started."""
     try:
-        return [member.pid for member in psutil.Process(pid).children(recursive=True)]
+        return psutil.Process(pid).children(recursive=True)
     except psutil.Error:
         return []
+
+
+def _measure_member(process: psutil.Process) -> int:
+    """Resident memory of a process; 0 when it has ended, also where another has its number now."""
+    try:
+        return int(process.memory_info().rss) if process.is_running() else 0
+    except psutil.Error:
+        return 0
 
 
 def _name(pid: int) -> str:
@@ -410,7 +428,7 @@ def resident_bytes(pid: int) -> int:
         for member in family:
             family += children_of(member)
     else:
-        family += _find_descendants(pid)
+        family += [member.pid for member in _find_descendants(pid)]
     if len(family) == 1:
         return own_resident_bytes(pid)
     for member in family:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import queue
+import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
+import psutil
 import pytest
 from small_cases import backend
 
+from epcheck.conformance.workers import process
 from epcheck.conformance.workers.process import Event, FrameReceived, ProcessExited, WorkerProcess, describe_exit
 
 
@@ -88,3 +92,20 @@ def test_an_answer_that_has_begun_is_read_to_its_end() -> None:
     assert isinstance(received, FrameReceived)
     assert len(received.body) == x.nbytes
     process.kill("done")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs sh, which stands for the launcher")
+def test_the_interpreter_behind_the_launcher_of_a_virtual_environment_is_its_child(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with subprocess.Popen(["sh", "-c", "sleep 30 & wait"]) as launcher:
+        deadline = time.monotonic() + 10
+        while not (children := psutil.Process(launcher.pid).children()) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert process.find_interpreter(launcher.pid) == launcher.pid
+        windows = SimpleNamespace(platform="win32", prefix="C:\\venv", base_prefix="C:\\Python")
+        monkeypatch.setattr(process, "sys", windows)
+        assert process.find_interpreter(launcher.pid) == children[0].pid
+        windows.prefix = windows.base_prefix
+        assert process.find_interpreter(launcher.pid) == launcher.pid
+        children[0].kill()
