@@ -107,6 +107,7 @@ PARTS: Mapping[str, str] = {
     "vulkan_driver": "Vulkan driver",
     "graphics_stack": "graphics stack",
     "adapter": "adapter",
+    "d3d_feature_level": "Direct3D feature level",
     "processor": "CPU",
     "onnxruntime_build": "onnxruntime's build",
     "epcheck": "epcheck",
@@ -119,6 +120,7 @@ PARTS: Mapping[str, str] = {
 IMPLIED: Mapping[str, str] = {
     "Vulkan driver": "driver",
     "adapter": "driver",
+    "Direct3D feature level": "driver",
     "onnxruntime's build": "onnxruntime",
     "providers": "onnxruntime",
     "assignment": "onnxruntime",

@@ -178,6 +178,15 @@ def test_a_new_driver_is_told_once_though_four_facts_name_its_version() -> None:
     assert changed(night(), newer) == ["driver: Mesa 25.0.7 (LLVM 19.1.7) → Mesa 26.1.0 (LLVM 20.1.0)"]
 
 
+def test_the_feature_level_and_the_luid_of_an_adapter_are_no_changes_of_their_own() -> None:
+    older, newer = (
+        night(driver_version=driver, d3d_feature_level=level, luid=luid)
+        for driver, level, luid in (("31.0", "12_1", "0x0_0x1"), ("32.0", "12_2", "0x0_0x2"))
+    )
+    assert changed(older, newer) == ["driver: 31.0 → 32.0"]
+    assert changed(night(luid="0x0_0x1"), night(luid="0x0_0x2")) == []
+
+
 def test_the_parts_of_the_stack_are_told_by_name() -> None:
     newer = night(graphics_stack="wine 10.4, vkd3d 1.15 DXIL, llvmpipe Mesa 25.0.7 (LLVM 19.1.7)")
     assert changed(night(), newer) == ["Wine: 10.0 → 10.4", "vkd3d: 1.14 DXIL → 1.15 DXIL"]

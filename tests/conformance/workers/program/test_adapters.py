@@ -110,6 +110,12 @@ def test_what_dxgi_does_not_tell_of_a_driver_dxcore_tells() -> None:
     assert merged == (ARC._replace(driver_version="32.0.101.8331"), NVIDIA, NPU)
 
 
+def test_dxgi_is_not_asked_for_another_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ctypes.CDLL", lambda _: pytest.fail("a library is loaded"))
+    assert adapter_facts([("CPUExecutionProvider", {})]) == {}
+    assert adapter_facts(()) == {}
+
+
 def test_a_system_without_dxgi_has_no_adapters(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> Any:
         raise OSError(name)

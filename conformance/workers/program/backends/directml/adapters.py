@@ -91,14 +91,17 @@ def adapter_facts(providers: Sequence[tuple[str, Mapping[str, str]]], hardware: 
     """Facts of the adapter that the first provider uses: `adapter`, `vendor_id`, `device_id`, `driver_version`, `luid`,
     `d3d_feature_level`, those that the system tells; none where it is not certain which adapter that is.
 
-    hardware: of a plugin's provider, the OrtHardwareDevice that it uses.
+    hardware: of a plugin's provider, the OrtHardwareDevice that it uses; no Direct3D device is made for it, and no
+    feature level is known.
     """
+    if hardware is None and all(name != DML for name, _ in providers):
+        return {}
     with contextlib.ExitStack() as held:
         known = _list_all(held)
         listed = [each for each, _ in known]
         found = of_hardware(listed, hardware) if hardware is not None else of_options(listed, providers)
         facts = shared_facts(found)
-        if len(found) == 1:
+        if len(found) == 1 and hardware is None:
             level = feature_level(dict(known)[found[0]])
             facts.update({"d3d_feature_level": level} if level else {})
         return facts
