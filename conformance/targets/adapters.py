@@ -11,12 +11,21 @@ import json
 import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from epcheck.conformance import lab
 from epcheck.conformance.start_process import run_process
 from epcheck.conformance.targets.target import Target, TargetError
-from epcheck.conformance.workers.program.backends.directml.adapters import Adapter
 from epcheck.generators.case_pattern import matches
+
+
+class Adapter(NamedTuple):
+    """An adapter of the machine, as `program/backends/directml/adapters.py` describes it."""
+
+    place: int | None
+    name: str
+    is_software: bool = False
+
 
 LIST_S = 120.0
 """Seconds until the adapters have to be listed: Wine may have to be started."""
@@ -66,12 +75,13 @@ def _list_adapters(target: Target) -> list[Adapter]:
     line = [*target.command, target.worker, "--list-adapters"]
     try:
         done = run_process(line, timeout=LIST_S, env=target.environment)
-        return [Adapter(*fields) for fields in json.loads(done.stdout.strip().splitlines()[-1])]
+        listed = json.loads(done.stdout.strip().splitlines()[-1])
+        return [Adapter(each["place"], each["name"], each["is_software"]) for each in listed]
     except subprocess.TimeoutExpired:
         raise TargetError(f"target '{target.name}': the adapters were not listed within {LIST_S:g} s") from None
     except OSError as error:
         raise TargetError(f"target '{target.name}': its interpreter does not start: {error}") from None
-    except (IndexError, TypeError, ValueError):
+    except (IndexError, KeyError, TypeError, ValueError):
         last = (done.stderr.strip().splitlines() or ["without a message"])[-1]
         raise TargetError(
             f"target '{target.name}': listing the adapters ended with exit code {done.returncode}: {last}"

@@ -114,6 +114,7 @@ def test_two_nights_are_compared_and_have_a_trend(store: Path, tmp_path: Path) -
     groups = written["assessments"][0]["difference"].pop("groups")
     before_groups = before["difference"].pop("groups")
     (cause,) = written["assessments"][0]["difference"].pop("causes")
+    assert written["assessments"][0]["difference"].pop("unknown") == ["driver", "runtime"]
     assert (cause["what"], cause["cases"]) == ("new", 2)
     assert [(g["kind"], g["operators"], len(g["case_ids"])) for g in groups] == [("new failure", {"Slice": 2}, 2)]
     assert sorted(c for g in before_groups for c in g["case_ids"]) == sorted(c for g in groups for c in g["case_ids"])

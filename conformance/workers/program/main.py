@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> None:
     if options.list_adapters:
         from .backends.directml.adapters import list_adapters
 
-        print(json.dumps(list_adapters()), flush=True)
+        print(json.dumps([each._asdict() for each in list_adapters()]), flush=True)
         return
     jail.enter(_policy_of_description() if options.describe else options.jail)
     leads_group = options.backend.startswith("python:") and not jail.entered  # a jail has a guard
