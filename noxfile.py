@@ -45,6 +45,15 @@ def fast(session: nox.Session) -> None:
 
 
 @nox.session
+def windows(session: nox.Session) -> None:
+    """The fast tests by Windows Python: this one on Windows, elsewhere that of the DirectML lab, under Wine."""
+    if sys.platform == "win32":
+        fast(session)
+    else:
+        session.run("python", "tests/windows_session.py", *session.posargs)
+
+
+@nox.session
 def tests(session: nox.Session) -> None:
     """All tests, and which take longest."""
     session.run("python", "-m", "pytest", "--durations=25", *session.posargs)

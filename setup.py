@@ -4,6 +4,7 @@ By itself, setuptools installs a `package-dir` of several folders through an imp
 editors cannot run. Here an editable install makes a folder of links and installs a `.pth` file that names it:
 
     .editable/epcheck/generators -> ../../generators      one link for each top-level package
+    .editable/epcheck/__main__.py                         a copy: Windows has links of folders alone for everybody
     .editable/pyright.json                                where pyright and Pylance look first
 
 A new module is found without another install; a new top-level package needs one. Where the file system has no links,
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import warnings
 from collections.abc import Mapping
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from setuptools.command.editable_wheel import EditableStrategy
 
 LINKS = ".editable"
+MAIN = "__main__.py"
 
 
 def make_links(root: Path, package_dir: Mapping[str, str]) -> None:
@@ -34,11 +37,13 @@ def make_links(root: Path, package_dir: Mapping[str, str]) -> None:
 
     Links of packages that are gone are removed. Raises OSError where there can be no links.
     """
-    links = {root.joinpath(LINKS, *name.split(".")): root / folder for name, folder in package_dir.items()}
+    packages = {name: folder for name, folder in package_dir.items() if "." in name}
+    links = {root.joinpath(LINKS, *name.split(".")): root / folder for name, folder in packages.items()}
     for namespace in {link.parent for link in links}:
         namespace.mkdir(parents=True, exist_ok=True)
+        shutil.copy(root / package_dir[namespace.name] / MAIN, namespace)
         for old in namespace.iterdir():
-            if old not in links or old.resolve() != links[old].resolve():
+            if old.name != MAIN and (old not in links or old.resolve() != links[old].resolve()):
                 remove_link(old)
     for link, folder in links.items():
         if not link.exists():

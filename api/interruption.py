@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP, heard alike."""
+"""Ctrl-C, Ctrl-Break, SIGTERM and SIGHUP, heard alike."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
 
-SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-"""What ends a command."""
+NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
+SIGNALS = tuple(getattr(signal, name) for name in NAMES if hasattr(signal, name))
+"""What ends a command. Windows sends SIGBREAK for Ctrl-Break, and when the console is closed or its user logs off."""
 
 CLOSING_S = 10.0
 """Seconds in which what was interrupted is closed, and a further Ctrl-C is not heard."""
@@ -36,8 +37,8 @@ _hearing: list[Heard] = []
 
 @contextmanager
 def interruptible(closing_s: float = 0.0) -> Iterator[Heard]:
-    """SIGTERM and SIGHUP raise KeyboardInterrupt, as Ctrl-C does; only in the main thread, to which signals belong. One
-    that is ignored stays ignored: Ctrl-C for what a shell runs in the background, SIGHUP under nohup.
+    """SIGTERM, SIGHUP and SIGBREAK raise KeyboardInterrupt, as Ctrl-C does; only in the main thread, to which signals
+    belong. One that is ignored stays ignored: Ctrl-C for what a shell runs in the background, SIGHUP under nohup.
 
     closing_s: for so many seconds after the first signal further ones do nothing: what it interrupted can be closed in
     peace, and if that hangs it can still be interrupted.

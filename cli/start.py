@@ -24,7 +24,8 @@ LITTLE_MEMORY = 4 << 30
 NO_MEMORY = ("failed to map segment", "cannot allocate", "can't start new thread", "paging file")
 """How the loader of libraries, the system and Python say in an error that memory is short, in lower case."""
 
-SIGNALS = tuple(getattr(_signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(_signal, name))
+NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
+SIGNALS = tuple(getattr(_signal, name) for name in NAMES if hasattr(_signal, name))
 
 
 def main() -> None:

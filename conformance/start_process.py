@@ -34,6 +34,10 @@ DROPPED = ("PYTHONSTARTUP", "PYTHONINSPECT")
 NOT_FROM_HERE = "NoDefaultCurrentDirectoryInExePath"
 """Environment variable: Windows looks for no program in the working directory (NeedCurrentDirectoryForExePathW)."""
 
+PRINTS = "PYTHONIOENCODING"
+"""Environment variable: in which encoding Python prints where no terminal is. On Windows it would be the code page, of
+which a reader knows nothing."""
+
 
 def start_process(
     command: Sequence[str | Path],
@@ -62,12 +66,14 @@ def start_process(
 def run_process(
     command: Sequence[str | Path], *, timeout: float | None = None, **options: Any
 ) -> subprocess.CompletedProcess[str]:
-    """Run a process to its end, with nothing to read; its output and errors are text unless `options` say otherwise.
+    """Run a process to its end, with nothing to read; its output and errors are text in UTF-8, unless `options` say
+    otherwise.
 
     timeout: seconds. options: of `start_process`. Raises OSError, ValueError and subprocess.TimeoutExpired.
     """
-    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "errors": "replace", **options}
-    with start_process(command, stdin=subprocess.DEVNULL, text=True, **options) as process:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    options = {**pipes, "encoding": "utf-8", "errors": "replace", **options}
+    with start_process(command, stdin=subprocess.DEVNULL, **options) as process:
         try:
             output, errors = process.communicate(timeout=timeout)
         except BaseException:
@@ -105,6 +111,7 @@ def clean_environment(variables: Mapping[str, str] | None = None) -> dict[str, s
             del cleaned[name]
     if sys.platform == "win32":
         cleaned[NOT_FROM_HERE] = "1"
+        cleaned.setdefault(PRINTS, "utf-8")
     return cleaned
 
 

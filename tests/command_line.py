@@ -29,7 +29,7 @@ class Done:
 
 def epcheck(*arguments: str, cwd: Path, start: Sequence[str] = START, **changes: Any) -> Done:
     """In a process of its own. start: what starts it."""
-    how = {"env": ENVIRONMENT, "capture_output": True, "text": True, **changes}
+    how = {"env": ENVIRONMENT, "capture_output": True, "encoding": "utf-8", **changes}
     done = subprocess.run([*start, *arguments], cwd=cwd, check=False, **how)
     return Done(done.returncode, done.stdout, done.stderr)
 

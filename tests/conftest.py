@@ -16,6 +16,7 @@ import pytest
 from filelock import FileLock
 from kept_fork_servers import KeptForkServers, keep_fork_servers
 from programs import checked_run
+from wine_limits import find_limit, is_wine
 
 from epcheck.conformance import lab
 from epcheck.conformance.targets.specification import resolve
@@ -61,8 +62,11 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by their fixtures, so that none is forgotten."""
+    """Mark tests by their fixtures, so that none is forgotten, and those that Wine cannot run."""
+    under_wine = is_wine()
     for item in items:
+        if under_wine and (reason := find_limit(item.nodeid)):
+            item.add_marker(pytest.mark.skip(reason=f"Wine: {reason}"))
         for fixture in getattr(item, "fixturenames", ()):
             if marker := MARKERS.get(fixture):
                 item.add_marker(marker)

@@ -68,7 +68,7 @@ FORBIDDEN = {
 def tracked() -> tuple[PurePosixPath, ...]:
     """Every file of the repository that is committed or about to be, vendored ones left out."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=True).stdout.splitlines()
     paths = (PurePosixPath(name) for name in listed)
     return tuple(path for path in paths if "vendor" not in path.parts and (ROOT / path).is_file())
 
@@ -206,3 +206,40 @@ def test_an_identifier_says_what_it_names() -> None:
 def test_no_file_is_named_for_nothing() -> None:
     nothing = {"util", "utils", "helper", "helpers", "misc", "common", "manager"}
     assert [str(path) for path in tracked() if Path(path).stem in nothing] == []
+
+
+def test_what_a_process_prints_is_read_in_a_stated_encoding() -> None:
+    """`text=True` alone means the code page of Windows, of which what prints knows nothing."""
+    found = [
+        f"{path}:{node.lineno}"
+        for path in sources()
+        for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8")))
+        if isinstance(node, ast.keyword) and node.arg in ("text", "universal_newlines")
+        if isinstance(node.value, ast.Constant) and node.value.value is True
+    ]
+    assert found == []
+
+
+MANAGED = ("machine", "node", "platform", "processor", "release", "system", "uname", "version", "win32_ver")
+"""Functions of `platform` that on Windows ask WMI, a service that may be stopped: then they take minutes."""
+
+ASK_ELSEWHERE = {
+    "conformance/lab/system.py": "of Linux",
+    "conformance/targets/recipes/swiftshader.py": "of Linux",
+    "conformance/workers/program/machine.py": "of other systems than Windows",
+    "conformance/workers/program/namespaces.py": "of Linux",
+    "conformance/workers/program/seccomp.py": "of Linux",
+}
+"""File -> of what it asks `platform`."""
+
+
+def test_nothing_asks_the_management_of_windows() -> None:
+    found = {
+        str(path)
+        for path in sources()
+        if path.parts[0] in PACKAGES
+        for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and node.attr in MANAGED
+        if isinstance(node.value, ast.Name) and node.value.id == "platform"
+    }
+    assert found == set(ASK_ELSEWHERE)

@@ -16,7 +16,9 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-PACKAGE_DIR: dict[str, str] = PROJECT["tool"]["setuptools"]["package-dir"]
+PACKAGE_DIR: dict[str, str] = {
+    name: folder for name, folder in PROJECT["tool"]["setuptools"]["package-dir"].items() if "." in name
+}
 
 
 def pip_install(python: Path, *arguments: str) -> list[str]:
@@ -69,13 +71,14 @@ def checkout(request: pytest.FixtureRequest, python: Path, tmp_path_factory: pyt
 
 def links(checkout: Path) -> dict[str, Path]:
     """`epcheck.generators` -> where its link leads."""
-    return {f"epcheck.{link.name}": link.resolve() for link in (checkout / ".editable" / "epcheck").iterdir()}
+    entries = (checkout / ".editable" / "epcheck").iterdir()
+    return {f"epcheck.{entry.name}": entry.resolve() for entry in entries if entry.name != "__main__.py"}
 
 
 def pyright(python: Path, checkout: Path, *arguments: str) -> list[tuple[str, str, int]]:
     """Name of the file, rule and line, counted from 0, of each diagnostic."""
     command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", str(python), *arguments]
-    done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=checkout, capture_output=True, encoding="utf-8", check=False)
     found = json.loads(done.stdout)["generalDiagnostics"]
     return [(Path(d["file"]).name, d["rule"], d["range"]["start"]["line"]) for d in found]
 
@@ -87,6 +90,9 @@ def test_modules_that_are_new_are_found_without_another_install(checkout: Path, 
     count, file = checked_run([str(python), "-c", code], python.parent).split()
     assert (count, Path(file).resolve()) == ("3", checkout / "generators" / "latest.py")
 
+    main = "import runpy; print(runpy.run_module('epcheck', run_name='looked at')['__doc__'])"
+    assert checked_run([str(python), "-c", main], python.parent).startswith("`python -m epcheck`")
+
     (checkout / "probe.py").write_text("import epcheck.generators.latest\nimport epcheck.generators.absent\n")
     assert pyright(python, checkout, "probe.py") == [("probe.py", "reportMissingImports", 1)]
 
@@ -96,7 +102,7 @@ def test_modules_that_are_new_are_found_without_another_install(checkout: Path, 
     cache = python.parents[2] / "mypy"  # of both checkouts: they share what is not theirs
     mypy = [sys.executable, "-m", "mypy", "--python-executable", str(python), "--cache-dir", str(cache)]
     done = subprocess.run(
-        [*mypy, "-m", "epcheck.generators.wrong"], cwd=checkout, capture_output=True, text=True, check=False
+        [*mypy, "-m", "epcheck.generators.wrong"], cwd=checkout, capture_output=True, encoding="utf-8", check=False
     )
     assert [line.rpartition("  ")[2] for line in done.stdout.splitlines() if ": error: " in line] == [
         "[attr-defined]",

@@ -51,6 +51,7 @@ def test_the_wheel_holds_code_and_data_of_every_package_and_nothing_loose(wheel:
     assert names >= DATA
     assert {name.split("/")[0] for name in names if not name.split("/")[0].endswith(".dist-info")} == {"epcheck"}
     assert "epcheck/__init__.py" not in names
+    assert "epcheck/__main__.py" in names
 
 
 def test_the_sdist_holds_what_the_wheel_is_made_of_and_what_its_readme_shows(distributions: Path) -> None:
@@ -83,6 +84,12 @@ def test_the_installed_suite_runs_under_pytest_from_another_folder(installed: Pa
     )
     assert "passed" in printed
     assert "failed" not in printed
+
+
+def test_the_installed_module_is_the_command(installed: Path, tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text("raise SystemExit('imported')")
+    printed = checked_run([str(installed / "python"), "-m", "epcheck", "--version"], tmp_path)
+    assert printed == checked_run([str(installed / "epcheck"), "--version"], tmp_path)
 
 
 def test_the_installed_packages_shadow_nothing_of_the_user(installed: Path, tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_the_dockerfile_installs_the_lab_as_a_user_without_privileges() -> None:
 def test_the_dockerfile_breaks_no_rule_of_hadolint() -> None:
     program = shutil.which("hadolint", path=str(Path(sys.executable).parent)) or "hadolint"
     done = subprocess.run(
-        [program, ROOT / "distribution/docker/Dockerfile"], capture_output=True, text=True, check=False
+        [program, ROOT / "distribution/docker/Dockerfile"], capture_output=True, encoding="utf-8", check=False
     )
     assert (done.returncode, done.stdout) == (0, "")
 

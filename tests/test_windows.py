@@ -78,7 +78,6 @@ def run_python(site: Path, prefix: Path) -> RunPython:
             env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            text=True,
             encoding="utf-8",
             check=False,
         )

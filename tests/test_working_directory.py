@@ -93,7 +93,7 @@ class Place:
             environment = {**self.environment, "PYTHONPATH": ""}
             pipe = subprocess.PIPE
             self._commands = self._resources.enter_context(
-                subprocess.Popen(command, cwd=self.here, env=environment, stdin=pipe, stdout=pipe, text=True)
+                subprocess.Popen(command, cwd=self.here, env=environment, stdin=pipe, stdout=pipe, encoding="utf-8")
             )
         assert self._commands.stdin is not None
         assert self._commands.stdout is not None

@@ -24,6 +24,7 @@ from epcheck.conformance.targets.config import CONFIG, load_config
 from epcheck.conformance.targets.recipes.environment import known_environments
 from epcheck.conformance.targets.target import CPU, DML
 from epcheck.conformance.workers import confinement
+from epcheck.conformance.workers.program import machine
 from epcheck.generators.error import EpcheckError
 
 PACKAGES = ("epcheck", "onnx", "onnxruntime", "onnxruntime-directml", "onnxruntime-gpu", "numpy")
@@ -84,7 +85,7 @@ def status(options: StatusOptions | None = None, *, progress: Progress = SILENT)
 
 
 def _list_installed() -> Iterator[tuple[str, str]]:
-    yield "Python", f"{platform.python_version()} ({platform.system()} {platform.machine()})"
+    yield "Python", f"{platform.python_version()} ({machine.system().partition('-')[0]} {machine.architecture()})"
     for name in PACKAGES:
         try:
             yield name, importlib.metadata.version(name)

@@ -16,6 +16,7 @@ from epcheck.api.models.parsing import sizes_of
 from epcheck.api.option import Option
 from epcheck.api.option_types import OwnProcess, Vulkan
 from epcheck.api.progress import SILENT
+from epcheck.conformance.records.repro_command import quote_command
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.test_data import model_file
 from epcheck.models.execution import evaluators
@@ -137,9 +138,10 @@ def replay_command(options: ReduceOptions) -> str:
     """The command line that shows the failure once more: that of the script, or of `epcheck replay` for a target whose
     sessions the script cannot make."""
     candidate = evaluators.choose(options.target, options.baseline, options.vulkan).candidate
+    folder = options.out or Path()
     if candidate.makes_sessions:
-        return f'cd "{options.out}" && python run.py'
-    return f'epcheck replay "{options.out}" --target "{candidate.name}"'
+        return quote_command("python", str(folder / "run.py"))
+    return quote_command("epcheck", "replay", str(folder), "--target", candidate.name)
 
 
 def words(reduced: Reduced) -> str:

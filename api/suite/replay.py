@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +18,7 @@ from epcheck.api.progress import SILENT
 from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.records.outcome import DONE
 from epcheck.conformance.records.record import Record, decode, encode
+from epcheck.conformance.records.repro_command import quote_command
 from epcheck.conformance.scheduling import stream
 from epcheck.conformance.scheduling.case_scheduler import CaseScheduler
 from epcheck.conformance.scheduling.plan import Plan
@@ -120,7 +118,7 @@ def _with_command(record: Record, options: ReplayOptions, folder: Path) -> Recor
     stated = repro_truth.read_stated(folder)
     variant = options.variant or (stated.variant if stated else "")
     way = ("--variant", variant) if variant else ()
-    command = _quote_command("epcheck", "replay", str(folder), "--target", record.candidate.target, *way)
+    command = quote_command("epcheck", "replay", str(folder), "--target", record.candidate.target, *way)
     return replace(record, case=replace(record.case, repro=command))
 
 
@@ -180,11 +178,6 @@ def _folders(folder: Path) -> list[Path]:
     """The folder itself, or where it has no model those in it that have one, as `repro` leaves them."""
     below = sorted(path.parent for path in folder.glob("*/model.onnx"))
     return below if below and not (folder / "model.onnx").exists() else [folder]
-
-
-def _quote_command(*words: str) -> str:
-    """A command line as this system's shell takes it: a stranger chose the folder's name."""
-    return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
 
 
 def _cases(folder: Path, stated: Stated | None, baseline: Target | None, exact: bool) -> Iterator[BuiltCase]:

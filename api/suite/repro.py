@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -14,12 +13,13 @@ from epcheck.api.models.examining.examination import examine
 from epcheck.api.option import Option
 from epcheck.api.progress import SILENT, Progress
 from epcheck.conformance.preparation import pack, prepared_case, used_models
+from epcheck.conformance.records.repro_command import quote_command
 from epcheck.conformance.records.repro_command import repro_command as repro_command
 from epcheck.conformance.scheduling import stream, use_reduction
 from epcheck.conformance.scheduling.pools import session_request
 from epcheck.conformance.scheduling.run import asking
 from epcheck.conformance.scheduling.variant_runs import read_compiled
-from epcheck.conformance.targets.target import Target
+from epcheck.conformance.targets.target import CPU, Target
 from epcheck.conformance.targets.variants import DYNAMIC, FROM, MOVED, SHARED, compile_for, variant_of
 from epcheck.conformance.test_data import repro as folders
 from epcheck.conformance.test_data import run_settings
@@ -187,16 +187,17 @@ def _pack_with_copy(built: BuiltCase) -> VariedModel:
 def script_command(folder: Path, options: ReproOptions) -> str:
     """The command line that runs the script of such a folder, in the target's interpreter where one is named and this
     shell can start it; that of `epcheck replay` for a target whose sessions the script cannot make."""
-    line = ["python", "run.py", "CPUExecutionProvider"]
+    script = str(folder / "run.py")
+    line = ["python", script, CPU]
     if options.target or options.variant:
         ((target,), _) = stream.choose((options.target,) if options.target else (), "none")
         if target.calls_directml:
             return repro_command(options.case_id, target.name)
         if not target.makes_sessions:
-            return f'epcheck replay "{folder}" --target "{target.name}"'
+            return quote_command("epcheck", "replay", str(folder), "--target", target.name)
         set_for_it = {
             name: value for name, value in (target.environment or {}).items() if os.environ.get(name) != value
         }
         own = ["env", *(f"{name}={value}" for name, value in set_for_it.items())] if set_for_it else []
-        line = ["python", "run.py"] if target.in_lab or sys.platform == "win32" else [*own, *target.command, "run.py"]
-    return f'cd "{folder}" && {" ".join(shlex.quote(word) for word in line)}'
+        line = ["python", script] if target.in_lab or sys.platform == "win32" else [*own, *target.command, script]
+    return quote_command(*line)

@@ -87,7 +87,7 @@ class Commands:
     def _start(self) -> subprocess.Popen[str]:
         command = [sys.executable, __file__, "--serve", "--target", self._target]
         return subprocess.Popen(
-            command, cwd=self._folder, env={**os.environ, **self._changed}, text=True,
+            command, cwd=self._folder, env={**os.environ, **self._changed}, encoding="utf-8",
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
 

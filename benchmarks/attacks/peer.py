@@ -82,7 +82,7 @@ def play(scene: str, level: str, names: list[str]) -> Round:
         line = [sys.executable, __file__, "--enter", scene, str(place.root)]
         runner = subprocess.Popen(
             line, cwd=place.root, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, errors="replace", preexec_fn=place.become_runner,
+            stderr=subprocess.STDOUT, encoding="utf-8", errors="replace", preexec_fn=place.become_runner,
             pass_fds=[place.inherited, place.inherited_pipe],
         )  # fmt: skip
         try:
@@ -116,7 +116,7 @@ def judge(place: arena.Arena, found: Round) -> None:
 
 def jail_in_words(environment: dict[str, str]) -> str:
     """What `epcheck status` says of the jail."""
-    done = subprocess.run([*forgeries.EPCHECK, "status"], env=environment, capture_output=True, text=True)
+    done = subprocess.run([*forgeries.EPCHECK, "status"], env=environment, capture_output=True, encoding="utf-8")
     lines = [text.strip() for text in done.stdout.splitlines()]
     return next((text.removeprefix("jail").strip() for text in lines if text.startswith("jail")), "")
 
@@ -151,7 +151,7 @@ def play_elsewhere(scene: str, level: str, user: str, names: list[str]) -> Round
     line = [sys.executable, __file__, "--play", scene, level, ",".join(names)]
     if not os.getuid():
         line = apart(line, user == "user")
-    done = subprocess.run(line, capture_output=True, text=True, errors="replace")
+    done = subprocess.run(line, capture_output=True, encoding="utf-8", errors="replace")
     found = [text for text in done.stdout.splitlines() if text.startswith("ROUND ")]
     if found:
         return Round(**json.loads(found[-1].removeprefix("ROUND ")))

@@ -57,7 +57,7 @@ def _shard(program: str, options: argparse.Namespace, number: int, counted: list
     own = ["--jobs", "1", "--shard", f"{number}/{options.jobs}"]
     own += ["--folder", str(options.folder.absolute() / str(number))] if options.folder else []
     command = [sys.executable, program, *sys.argv[1:], *own]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, encoding="utf-8") as process:
         assert process.stdout is not None
         for line in process.stdout:
             if line.startswith("{"):

@@ -49,7 +49,7 @@ def started(folder: Path, after_s: float | None, number: signal.Signals = signal
     begun, descriptor = os.pipe()
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM.format(descriptor), "list", "targets"], cwd=folder, pass_fds=[descriptor],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=_heard,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", preexec_fn=_heard,
     )  # fmt: skip
     os.close(descriptor)
     os.read(begun, 1)

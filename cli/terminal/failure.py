@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +25,7 @@ LONGEST_PATH = 1000
 @contextmanager
 def one_sentence() -> Iterator[None]:
     """Turn epcheck's errors, and those of the system, into `epcheck: SENTENCE` on stderr and exit code 2,
-    Ctrl-C, SIGTERM and SIGHUP into exit code 130."""
+    Ctrl-C, Ctrl-Break, SIGTERM and SIGHUP into exit code 130."""
     try:
         with interruptible() as heard, warnings.catch_warnings():
             warnings.showwarning = _say_warning
@@ -34,6 +36,8 @@ def one_sentence() -> Iterator[None]:
     except BrokenPipeError:
         raise  # `epcheck list | head` is no fault
     except OSError as error:
+        if is_closed_pipe(error):
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE)) from None
         if heard.signals and error.errno == errno.EIO:  # a terminal that goes away sends SIGHUP, and takes no words
             say("interrupted")
             raise typer.Exit(INTERRUPTED) from None
@@ -42,6 +46,14 @@ def one_sentence() -> Iterator[None]:
     except KeyboardInterrupt:
         say("interrupted")
         raise typer.Exit(INTERRUPTED) from None
+
+
+def is_closed_pipe(error: OSError) -> bool:
+    """Whether nobody reads any more what is written. Windows says ERROR_NO_DATA of such a pipe, for which its C runtime
+    has no errno of its own: it is EINVAL, of no file."""
+    return isinstance(error, BrokenPipeError) or (
+        sys.platform == "win32" and error.errno == errno.EINVAL and error.filename is None
+    )
 
 
 def _say_warning(message: Warning | str, *_where: object, **_how: object) -> None:

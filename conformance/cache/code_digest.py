@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import platform
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+
+from epcheck.conformance.workers.program import machine
 
 ROOT = Path(__file__).parents[2]
 """The folder that the packages `generators` and `conformance` are in."""
@@ -70,7 +71,7 @@ def _code_digests(root: Path) -> dict[str, bytes]:
 
 
 def _releases() -> bytes:
-    words = [platform.machine()]
+    words = [machine.architecture()]
     for name in RELEASES:
         with contextlib.suppress(PackageNotFoundError):
             words.append(f"{name}=={version(name)}")

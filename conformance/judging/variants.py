@@ -180,8 +180,7 @@ def name_command(facts: CaseFacts, target: Target, results: Sequence[VariantResu
         return replace(facts, repro=of_variant(facts.repro, target.name, names[0]))
     if target.makes_sessions:
         return facts
-    command = on_target(facts.repro, facts.case_id, target.name, not target.calls_directml)
-    return replace(facts, repro=command)
+    return replace(facts, repro=on_target(facts.repro, target.name))
 
 
 SHARED = f"{Axis.PACKING}=shared"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
-import platform
+import sys
 import time
 import zlib
 from collections.abc import Iterator
@@ -16,6 +16,14 @@ from typing import IO
 
 import psutil
 
+IN_USE = (5, 32, 33)
+"""ERROR_ACCESS_DENIED, ERROR_SHARING_VIOLATION and ERROR_LOCK_VIOLATION of winerror.h: on Windows a file that another
+program has open is not replaced, unless that program allows it; ONNX Runtime, browsers and scanners of files do not."""
+
+REPLACING_S, AGAIN_S = 3.0, 0.05
+"""For how many seconds a file that is in use is tried, and the seconds between two attempts: a scanner that looks at a
+new file lets go of it in less."""
+
 LATELY_S = 60.0
 """A temporary file that is being written changes more often, in seconds."""
 
@@ -24,17 +32,36 @@ LATELY_S = 60.0
 def replacing(path: Path) -> Iterator[IO[bytes]]:
     """A new file beside `path`, which takes its place in one step when the block ends without an exception.
 
-    Raises OSError. Whatever was at `path` is then still there, and nothing else is left behind. What a process that was
-    killed left behind goes when its file is written again.
+    Raises OSError. Whatever was at `path` is then still there, and nothing else is left behind, but where another
+    program has the file open for more than REPLACING_S: then the new file stays beside it, and the error says where.
+    What a process that was killed left behind goes when its file is written again.
     """
     _remove_abandoned(path)
     temporary = path.with_name(f".{path.name}.{machine()}-{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:
             yield file
-        temporary.replace(path)
+        _replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _replace(new: Path, path: Path) -> None:
+    """Put a file in the place of another. Raises OSError."""
+    until = time.monotonic() + REPLACING_S
+    while True:
+        try:
+            new.replace(path)
+            return
+        except PermissionError as error:
+            if getattr(error, "winerror", None) not in IN_USE or not path.is_file():
+                raise
+            if time.monotonic() > until:
+                beside = path.with_name(f"{path.stem}.new{path.suffix}")
+                new.replace(beside)
+                words = f"another program has it open; what was to replace it is in '{beside}'; close it there"
+                raise PermissionError(error.errno, words, str(path)) from None
+        time.sleep(AGAIN_S)
 
 
 def remove_abandoned(folder: Path) -> None:
@@ -71,7 +98,12 @@ def machine() -> str:
     space = ""
     with contextlib.suppress(OSError):
         space = str(Path("/proc/self/ns/pid").readlink())
-    return f"{zlib.crc32(f'{platform.node()} {space}'.encode()):08x}"
+    return f"{zlib.crc32(f'{_node()} {space}'.encode()):08x}"
+
+
+def _node() -> str:
+    """The machine's name in its network. `platform.node` would have Windows' WMI asked for the release, too."""
+    return os.environ.get("COMPUTERNAME", "") if sys.platform == "win32" else os.uname().nodename
 
 
 def write_text(path: Path, text: str) -> None:

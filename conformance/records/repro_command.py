@@ -1,33 +1,57 @@
 """The command line that reproduces a case: it depends on the target that the case is to be run on.
 
-Names of cases and folders stand in double quotes, since those are all that Windows' cmd.exe knows.
+A command that stands in a report is one command, without `cd` and `&&`, which PowerShell 5.1 does not know; names of
+cases and folders are in double quotes, the only ones that cmd.exe knows.
 """
 
 from __future__ import annotations
 
 import re
+import shlex
+import subprocess
+import sys
+
+DEVICES = re.compile(r"(?:CON|PRN|AUX|NUL|CONIN|CONOUT|(?:COM|LPT)[0-9¹²³])(?:\.|$)", re.IGNORECASE)
+"""Names that Windows takes for a device, whatever follows a dot
+(https://learn.microsoft.com/windows/win32/fileio/naming-a-file)."""
 
 OUT = " --out repro"
 """How the command line ends that writes a case."""
 
 
+PLAIN = re.compile(r"[\w.:/\\+=-]+")
+"""What cmd.exe and PowerShell take as it is."""
+
+
+def quote_command(*words: str) -> str:
+    """A command line as the shells of this system take it."""
+    if sys.platform != "win32":
+        return shlex.join(words)
+    return " ".join(word if PLAIN.fullmatch(word) else _quote_for_windows(word) for word in words)
+
+
+def _quote_for_windows(word: str) -> str:
+    """In double quotes; a backslash before one is doubled, as a program of Microsoft's C runtime reads it."""
+    return subprocess.list2cmdline([f" {word}"]).replace('" ', '"', 1)
+
+
 def folder_name(case_id: str) -> str:
     """The case id as the name of a folder on any file system."""
-    return re.sub(r"[^\w.\-]+", "_", case_id).strip("_.-") or "case"
+    name = re.sub(r"[^\w.\-]+", "_", case_id).strip("_.-") or "case"
+    return f"case_{name}" if DEVICES.match(name) else name
 
 
 def repro_command(case_id: str, target: str = "", folder: str = "") -> str:
     """The command line that reproduces a case on a target, by its specification: it writes the case as a folder, whose
-    script makes a session of any provider; a target that makes none replays the folder.
+    script makes a session of any provider; a target that makes none runs the case itself.
 
     target: empty for any that the script can be called with. folder: where the case is harvested from; empty for a case
     of the suite or of onnx.
     """
     source = f' --source "{folder}"' if folder else ""
     command = f'epcheck repro "{case_id}"{source}{OUT}'
-    if target.startswith("directml"):
-        return on_target(command, case_id, target, has_model=False)
-    return on_target(command, case_id, target) if target.startswith("python:") or target == "reference" else command
+    makes_none = target.startswith(("directml", "python:")) or target == "reference"
+    return on_target(command, target) if makes_none else command
 
 
 def of_variant(command: str, target: str, variant: str) -> str:
@@ -35,10 +59,7 @@ def of_variant(command: str, target: str, variant: str) -> str:
     return f'{command.removesuffix(OUT)} --target "{target}" --variant "{variant}"{OUT}'
 
 
-def on_target(command: str, case_id: str, target: str, has_model: bool = True) -> str:
-    """The command line that runs a case on a target whose sessions the folder's script cannot make: after `command`,
-    which writes the folder, the one that replays it. has_model: whether the target takes models; DirectML itself takes
-    the operator of the case, which the folder does not have."""
-    if not has_model:
-        return f'{command.removesuffix(OUT).replace("repro", "show", 1)} --target "{target}"'
-    return f'{command} && epcheck replay "{OUT.split()[-1]}/{folder_name(case_id)}" --target "{target}"'
+def on_target(command: str, target: str) -> str:
+    """The command line that runs a case on a target whose sessions the folder's script cannot make, which `command`
+    writes."""
+    return f'{command.removesuffix(OUT).replace("repro", "show", 1)} --target "{target}"'

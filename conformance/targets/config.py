@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -40,6 +41,14 @@ VALIDATE = ("rtol", "atol", "snr", "agreement", "placed", "latency", "unjudged",
 
 SHARES = ("agreement", "placed")
 
+WINDOWS_PATH = re.compile(r'"([A-Za-z]:|\\)\\')
+"""The beginning of a path of Windows in double quotes, where a backslash of TOML begins an escape."""
+
+ESCAPED = re.compile(r"^[A-Za-z]:.*[\b\t\n\f\r]", re.DOTALL)
+"""A path of which TOML took a backslash and the letter after it for a character."""
+
+PATHS = "write a path in single quotes, 'C:\\python\\python.exe', or with forward slashes"
+
 
 def load_config(path: Path | None = None) -> dict[str, Any]:
     """The checked content of `epcheck.toml`: of `path`, or of the working directory when there is one, which is noted.
@@ -77,11 +86,13 @@ def _load(path: Path | None) -> dict[str, Any]:
     if path is None and not chosen.is_file():
         return {}
     try:
-        config = tomllib.loads(chosen.read_text(encoding="utf-8"))
+        text = chosen.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise TargetError(f"{chosen} cannot be read: {error}") from None
+    try:
+        config = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # also of a number with thousands of digits, of brackets in brackets
-        raise TargetError(f"{chosen} is not valid TOML: {error}") from None
+        raise TargetError(f"{chosen} is not valid TOML: {error}{_advise_on_paths(error, text)}") from None
     if unknown := config.keys() - {"targets", "validate"}:
         raise TargetError(f"{chosen}: unknown key '{min(unknown)}'; it may have tables [targets.NAME] and [validate]")
     _check_validate(f"{chosen}: [validate]", config.get("validate", {}))
@@ -92,6 +103,14 @@ def _load(path: Path | None) -> dict[str, Any]:
         refuse_reserved(f"{chosen}: [targets.{name}]", name)
         _check_table(f"{chosen}: [targets.{name}]", table)
     return config
+
+
+def _advise_on_paths(error: BaseException, text: str) -> str:
+    """What to do where the line that is no TOML has a path of Windows in double quotes; empty for any other."""
+    line = re.search(r"\(at line (\d+),", str(error))
+    lines = text.split("\n")
+    at_fault = lines[int(line[1]) - 1 : int(line[1])] if line else []
+    return f"; {PATHS}" if any(WINDOWS_PATH.search(each) for each in at_fault) else ""
 
 
 def refuse_reserved(where: str, name: str) -> None:
@@ -147,6 +166,10 @@ def _check_table(where: str, table: object) -> None:
                 raise TargetError(f"{where}: '{key}' holds a {type(text).__name__} ('{name}'); write text or a number")
             if "\0" in f"{name}{text}":
                 raise TargetError(f"{where}: '{key}' holds a NUL character")
+            if ESCAPED.search(str(text)):
+                raise TargetError(
+                    f"{where}: '{key}' is {text!r}, with a backslash that TOML read as an escape; {PATHS}"
+                )
     if len({"base", "python", "function"} & table.keys()) > 1:
         raise TargetError(f"{where}: give one of base, python, function")
     if "float32_precision" in table:

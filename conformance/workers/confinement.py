@@ -98,10 +98,12 @@ def launcher(bounds: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def start_confined(command: Sequence[str], *, is_bound: bool = True, **options: Any) -> subprocess.Popen[bytes]:
-    """A process; on Windows in a job object, unless it shall not be bound. options: of Popen. Raises OSError or
-    ValueError."""
-    if sys.platform == "win32" and is_bound and not is_off():
-        return EnclosedProcess(command, psutil.virtual_memory().total, **options)
+    """A process; on Windows it does not hear Ctrl-C, which is ours to hear, and is in a job object, unless it shall not
+    be bound. options: of Popen. Raises OSError or ValueError."""
+    if sys.platform == "win32":
+        options["creationflags"] = options.get("creationflags", 0) | subprocess.CREATE_NEW_PROCESS_GROUP
+        if is_bound and not is_off():
+            return EnclosedProcess(command, psutil.virtual_memory().total, **options)
     process: subprocess.Popen[bytes] = subprocess.Popen(command, **options)
     return process
 

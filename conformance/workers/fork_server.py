@@ -69,9 +69,7 @@ def _shares_container(target: Target) -> bool:
 
 def start(target: Target, *further: str, **streams: Any) -> subprocess.Popen[bytes]:
     """A process of its own that runs the worker program. Raises OSError or ValueError."""
-    options: dict[str, Any] = {"start_new_session": True, **streams}
-    if sys.platform == "win32":
-        options = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP, **streams}
+    options: dict[str, Any] = {"start_new_session": sys.platform != "win32", **streams}
     command = [*target.command, target.worker, *target.arguments]
     bounds = dict(confinement.policy(target) or {})
     if threading.current_thread() is threading.main_thread():  # the system looks at the thread, which may end earlier

@@ -46,7 +46,7 @@ def run_command(folder: Path) -> str:
     program = shutil.which("epcheck", path=str(Path(sys.executable).parent)) or "epcheck"
     environment = {**os.environ, "COLUMNS": "120"}
     words = [program, *COMMAND.split()[1:]]
-    done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, encoding="utf-8", check=False)
     if done.returncode != 1:
         sys.exit(f"exit code {done.returncode}, not 1: {done.stderr}")
     return done.stdout

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-import shlex
-import subprocess
-import sys
 from collections.abc import Iterable, Sequence
 
+from epcheck.conformance.records import repro_command
 from epcheck.models.execution.model_outcome import CREATE, RUN
 from epcheck.models.validation.validation import RIGHT, Step, Validation
 
@@ -85,8 +83,7 @@ def reduce_command(validation: Validation) -> str:
 
 def quote_command(command: str, validation: Validation, arguments: Sequence[str]) -> str:
     """A command about the model of a validation, quoted for the shell of this platform."""
-    words = ["epcheck", command, str(validation.path), *arguments]
-    return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
+    return repro_command.quote_command("epcheck", command, str(validation.path), *arguments)
 
 
 def find_tone(validation: Validation) -> str:

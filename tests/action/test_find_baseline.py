@@ -52,7 +52,7 @@ def test_the_program_starts_as_the_action_starts_it(tmp_path: Path) -> None:
     with serving(service) as variables:
         environment = {**os.environ, **environment_of(tmp_path, tmp_path / "before"), **variables}
         done = subprocess.run(
-            [sys.executable, str(PROGRAM)], env=environment, capture_output=True, text=True, check=True
+            [sys.executable, str(PROGRAM)], env=environment, capture_output=True, encoding="utf-8", check=True
         )
     assert done.stdout == "run-id=3\n"
 

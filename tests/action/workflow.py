@@ -114,7 +114,7 @@ def play(
             [shutil.which("bash") or "bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
             cwd=folder / "work",
             env={**environment, **own, **{key: str(path) for key, path in files.items()}},
-            capture_output=True, text=True, check=False,
+            capture_output=True, encoding="utf-8", check=False,
         )  # fmt: skip
         outputs = dict(line.split("=", 1) for line in files["GITHUB_OUTPUT"].read_text().splitlines())
         environment |= dict(line.split("=", 1) for line in files["GITHUB_ENV"].read_text().splitlines())

@@ -20,7 +20,7 @@ SOURCES = sorted((ROOT / "api").rglob("*.py"))
 
 def test_importing_it_imports_none_of_the_calls() -> None:
     script = "import sys, epcheck.api; print(sorted(name for name in sys.modules if name.startswith('epcheck.')))"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, encoding="utf-8", check=True)
     assert done.stdout.strip() == "['epcheck.api']"
 
 
@@ -29,7 +29,7 @@ def test_what_examines_a_model_loads_nothing_for_tables() -> None:
         "import sys, epcheck.cli.commands.models.validate, epcheck.api.models.examining.examiner\n"
         "print(sorted({'pyarrow', 'duckdb', 'onnx.reference'} & {*sys.modules}))"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, encoding="utf-8", check=True)
     assert done.stdout.strip() == "[]"
 
 

@@ -6,6 +6,7 @@ import functools
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from epcheck import api
 from epcheck.api.runs.archive import archive
 from epcheck.api.suite import repro
 from epcheck.conformance.records import terms
+from epcheck.conformance.records.repro_command import quote_command
 from epcheck.conformance.targets import variants
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import Target, TargetError
@@ -194,7 +196,7 @@ def test_a_folder_without_what_was_compiled_is_not_replayed(
 
 def script(folder: Path) -> tuple[int, list[str]]:
     done = subprocess.run(
-        [sys.executable, "run.py"], cwd=folder, capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "run.py"], cwd=folder, capture_output=True, encoding="utf-8", check=False, timeout=60
     )
     return done.returncode, done.stdout.splitlines()
 
@@ -291,4 +293,14 @@ def test_the_command_sets_what_the_target_s_environment_has_besides(
     target = Target("webgpu", ("/opt/python",), runs, provider="WebGpuExecutionProvider", environment=driver)
     monkeypatch.setattr(repro.stream, "choose", lambda *_: ((target,), None))
     line = repro.script_command(tmp_path, repro.ReproOptions("Abs-13/float32/tail[runtime]", target="webgpu"))
-    assert line == f"cd \"{tmp_path}\" && env 'VK_DRIVER_FILES=/opt/a driver.json' /opt/python run.py"
+    assert line == f"env 'VK_DRIVER_FILES=/opt/a driver.json' /opt/python {tmp_path}/run.py"
+
+
+def test_the_command_runs_the_script_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = folders.write(suite.case_by_id(RELU).build(), tmp_path / "two words", None)
+    monkeypatch.chdir(tmp_path)
+    command = repro.script_command(folder, repro.ReproOptions(RELU))
+    assert command == quote_command("python", str(folder / "run.py"), "CPUExecutionProvider")
+    words = [sys.executable, *shlex.split(command, posix=sys.platform != "win32")[1:]]
+    done = subprocess.run([word.strip('"') for word in words], capture_output=True, encoding="utf-8", check=False)
+    assert (done.returncode, done.stdout.splitlines()[-1].partition(",")[0]) == (0, "right on CPUExecutionProvider")

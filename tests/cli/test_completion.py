@@ -143,7 +143,7 @@ def test_an_answer_is_fast_and_imports_neither_onnx_nor_numpy(words: str) -> Non
     variables = {"COMP_WORDS": f"epcheck\n{words}", "COMP_CWORD": str(words.count("\n") + 1)}
     environment = {**os.environ, **variables, "_EPCHECK_COMPLETE": "complete_bash"}
     printed = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", program], env=environment, capture_output=True, encoding="utf-8", check=True
     ).stdout
     seconds, *heavy = printed.splitlines()[-1].split()
     assert heavy == []

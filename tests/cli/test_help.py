@@ -165,7 +165,7 @@ def test_help_is_fast_and_imports_neither_onnx_nor_numpy(command: str) -> None:
         "from epcheck.cli.start import main; main()"
     )
     printed = subprocess.run(
-        [sys.executable, "-c", program, command, "--help"], capture_output=True, text=True, check=True
+        [sys.executable, "-c", program, command, "--help"], capture_output=True, encoding="utf-8", check=True
     ).stdout
     seconds, *heavy = printed.splitlines()[-1].split()
     assert "Usage: " in printed

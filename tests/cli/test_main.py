@@ -299,7 +299,7 @@ def test_a_disk_that_is_full_when_the_report_is_written(tmp_path: Path) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_an_output_that_cannot_be_written_is_said() -> None:
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run([*START, "list"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        done = subprocess.run([*START, "list"], stdout=full, stderr=subprocess.PIPE, encoding="utf-8", check=False)
     assert (done.returncode, done.stderr.splitlines()[0]) == (2, "epcheck: No space left on device")
 
 

@@ -24,8 +24,8 @@ def run_pytest(*arguments: str, cwd: Path) -> tuple[int, str]:
     """Exit code, and everything it printed."""
     done = subprocess.run(
         [*PYTEST, "-ra", "-p", "no:cacheprovider", *arguments],
-        cwd=cwd, env={**os.environ, "COLUMNS": "250"}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        check=False,
+        cwd=cwd, env={**os.environ, "COLUMNS": "250"}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        encoding="utf-8", check=False,
     )  # fmt: skip
     return done.returncode, done.stdout
 
@@ -98,7 +98,9 @@ def test_pytest_runs_the_last_failures_again(tmp_path: Path) -> None:
     command = [*PYTEST, *PACKAGE, *arguments]
 
     def summary(*options: str) -> str:
-        return subprocess.run([*command, *options], cwd=tmp_path, capture_output=True, text=True, check=False).stdout
+        return subprocess.run(
+            [*command, *options], cwd=tmp_path, capture_output=True, encoding="utf-8", check=False
+        ).stdout
 
     first = summary("-k", "TopK-11")
     failed, everything = (

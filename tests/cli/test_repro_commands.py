@@ -7,6 +7,7 @@ import html
 import json
 import re
 import shlex
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -18,11 +19,12 @@ from small_models import layers
 
 from epcheck import reports
 from epcheck.api.suite.repro import repro_command
+from epcheck.conformance.records.repro_command import of_variant, quote_command
 
 CASE = "Slice-13/float32/steps_omitted[runtime]"
 TARGET = "python:turning_backend:answer"
 WRITES = f'epcheck repro "{CASE}" --out repro'
-COMMAND = f'{WRITES} && epcheck replay "repro/Slice-13_float32_steps_omitted_runtime" --target "{TARGET}"'
+COMMAND = f'epcheck show "{CASE}" --target "{TARGET}"'
 SELECTED = ("--op", "Slice", "-k", CASE, "--baseline", "none", "--no-reference")
 
 
@@ -40,12 +42,17 @@ def folder(here: None) -> Path:  # noqa: ARG001
     return reports.latest(Path("epcheck-runs"))
 
 
-def follow(command: str) -> list[tuple[int, str]]:
-    """How each command of a line ends, and what it prints."""
-    lines = [shlex.split(line) for line in command.split(" && ")]
-    assert [line.pop(0) for line in lines] == ["epcheck"] * len(lines)
-    done = [call(*line) for line in lines]
-    return [(each.code, each.out) for each in done]
+def follow(command: str) -> tuple[int, str]:
+    """How a command ends, and what it prints."""
+    program, *arguments = split(command)
+    assert program == "epcheck"
+    done = call(*arguments)
+    return done.code, done.out
+
+
+def split(command: str) -> list[str]:
+    """The words of a line; on Windows a backslash is one."""
+    return [word.strip('"') for word in shlex.split(command, posix=sys.platform != "win32")]
 
 
 def test_every_report_has_the_command_and_it_shows_the_failure(folder: Path) -> None:
@@ -61,11 +68,10 @@ def test_every_report_has_the_command_and_it_shows_the_failure(folder: Path) -> 
     assert call("report", str(folder), "--markdown", "summary.md", "--annotations", "annotations.txt").code == 0
     assert COMMAND in Path("summary.md").read_text(encoding="utf-8")
     assert f"smallest: {COMMAND}" in Path("annotations.txt").read_text(encoding="utf-8")
-    (wrote, _), (replayed, words) = follow(COMMAND)
-    assert (wrote, replayed) == (0, 1)
-    assert words.startswith(f"mismatch: test_data_set_0: {TARGET}: ")
+    code, words = follow(COMMAND)
+    assert (code, f"  {TARGET}: failure (mismatch, blame: candidate)" in words) == (1, True)
     Path("mood").write_text("good")
-    assert [code for code, _ in follow(COMMAND)] == [0, 0]
+    assert follow(COMMAND)[0] == 0
 
 
 def test_a_bug_report_says_how_to_replay_it(folder: Path) -> None:
@@ -86,8 +92,9 @@ def test_repro_writes_the_folder_and_names_the_command_that_replays_it(target: s
     done = call("repro", CASE, "--target", target)
     command = re.search(r"run it with: (.*)$", done.out, re.M)
     assert command is not None
-    assert command[1] == f'epcheck replay "repro/Slice-13_float32_steps_omitted_runtime" --target "{target}"'
-    ((code, words),) = follow(command[1])
+    folder = Path("repro", "Slice-13_float32_steps_omitted_runtime")
+    assert command[1] == quote_command("epcheck", "replay", str(folder), "--target", target)
+    code, words = follow(command[1])
     assert (code, words.splitlines()[-1]) == (0, f"pass: test_data_set_0: {target}: gives the expected outputs")
 
 
@@ -97,9 +104,9 @@ def test_a_reduced_model_says_how_to_replay_it(tmp_path: Path, monkeypatch: pyte
     target = "python:wrong_backends:doubles_relu"
     arguments = ("--target", target, "--baseline", "cpu", "--dim", "batch=3", "--out", str(tmp_path / "part"))
     done = call("reduce", str(tmp_path / "model.onnx"), *arguments)
-    command = f'epcheck replay "{tmp_path}/part" --target "{target}"'
+    command = quote_command("epcheck", "replay", str(tmp_path / "part"), "--target", target)
     assert done.out.rstrip().endswith(f"run it with: {command}")
-    ((code, words),) = follow(command)
+    code, words = follow(command)
     assert (code, words.partition(":")[0]) == (1, "mismatch")
 
 
@@ -113,3 +120,31 @@ def test_a_comparison_names_the_target_of_the_newer_run() -> None:
     assert call("run", "-t", TARGET, *SELECTED, "--root", "newer").code == 1
     done = call("diff", str(reports.latest(Path("older"))), str(reports.latest(Path("newer"))))
     assert f"  reproduce: {COMMAND}\n" in done.out
+
+
+@pytest.mark.parametrize(
+    ("word", "quoted"),
+    [
+        ("plain-1.0/x:y", "plain-1.0/x:y"),
+        ("C:\\a\\run.py", "C:\\a\\run.py"),
+        ("C:\\two words\\run.py", '"C:\\two words\\run.py"'),
+        ("C:\\two words\\", '"C:\\two words\\\\"'),
+        ("a&b", '"a&b"'),
+        ('say "so"', '"say \\"so\\""'),
+        ("dml@1.17.3", '"dml@1.17.3"'),
+        ("", '""'),
+    ],
+)
+def test_a_command_for_windows_has_double_quotes_alone(monkeypatch: pytest.MonkeyPatch, word: str, quoted: str) -> None:
+    """PowerShell begins another thing at `@`, and cmd.exe ends a command at `&`."""
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert quote_command("epcheck", word) == f"epcheck {quoted}"
+
+
+def test_every_command_is_one_that_powershell_and_cmd_know() -> None:
+    commands = [repro_command(CASE, target, folder) for target in ("", TARGET, "directml") for folder in ("", "a b")]
+    commands.append(of_variant(commands[0], TARGET, "level=all"))
+    for command in commands:
+        assert not re.search(r"&&|;|'|\||^cd ", command)
+        assert command.count('"') % 2 == 0
+    assert commands[3] == f'epcheck show "{CASE}" --source "a b" --target "{TARGET}"'

@@ -63,7 +63,9 @@ def environment(home: Path) -> dict[str, str]:
 def install(shell: str, home: Path) -> None:
     """As a person does: the command sees from which shell it was started."""
     command = [shell, "-c", "epcheck --install-completion; true"]
-    done = subprocess.run(command, env=environment(home), cwd=home, capture_output=True, text=True, timeout=PATIENCE_S)
+    done = subprocess.run(
+        command, env=environment(home), cwd=home, capture_output=True, encoding="utf-8", timeout=PATIENCE_S
+    )
     assert f"{shell} completion installed in {home}" in done.stdout.replace("\n", ""), done
 
 
@@ -133,7 +135,7 @@ def test_fish_completes_the_same(home: Path) -> None:
     for line in ("run --op Sli", "run --resume l", "report ep", "validate mod"):
         asked = ["fish", "-c", f"complete -C 'epcheck {line}'"]
         done = subprocess.run(
-            asked, env=environment(home), cwd=home, capture_output=True, text=True, timeout=PATIENCE_S
+            asked, env=environment(home), cwd=home, capture_output=True, encoding="utf-8", timeout=PATIENCE_S
         )
         offered = [each.partition("\t")[0] for each in done.stdout.splitlines()]
         assert any(each == COMPLETED[line].rpartition(" ")[2] for each in offered), (line, done)

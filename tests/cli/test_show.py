@@ -20,7 +20,7 @@ from epcheck.generators import suite
 CASE = "Slice-13/float32/axes_omitted_steps[initializer]"
 TARGET = "python:turning_backend:answer"
 RUN = ("run", "-t", TARGET, "--op", "Slice", "-k", "Slice-13/float32/axes_omitted_steps", "--no-reference")
-REPLAY = f'&& epcheck replay "repro/Slice-13_float32_axes_omitted_steps_initializer" --target "{TARGET}"'
+SHOWS = f'epcheck show "{CASE}" --target "{TARGET}"'
 
 
 @pytest.fixture(autouse=True)
@@ -113,7 +113,7 @@ def test_what_the_newest_run_recorded_is_shown(recorded: Path) -> None:
         "cpu, the baseline: pass",
         "oracle DML_SLICE1_OPERATOR_DESC: agrees",
     ]
-    assert found["Reproduce"] == [f'epcheck repro "{CASE}" --out repro {REPLAY}']
+    assert found["Reproduce"] == [SHOWS]
 
 
 def test_a_run_is_named_by_its_folder_or_its_id_and_the_newest_may_lack_the_case(recorded: Path) -> None:
@@ -135,7 +135,7 @@ def test_a_run_is_named_by_its_folder_or_its_id_and_the_newest_may_lack_the_case
 def test_it_runs_the_case_on_a_target_now() -> None:
     wrong = call("show", CASE, "--target", TARGET)
     assert (wrong.code, parts(wrong)["Now"][0]) == (1, f"{TARGET}: failure (mismatch, blame: candidate)")
-    assert parts(wrong)["Reproduce"] == [f'epcheck repro "{CASE}" --out repro {REPLAY}']
+    assert parts(wrong)["Reproduce"] == [SHOWS]
     Path("mood").write_text("good")
     good = call("show", CASE, "--target", TARGET, "--baseline", "none")
     assert (good.code, parts(good)["Now"][0]) == (0, f"{TARGET}: ok (pass)")

@@ -13,15 +13,14 @@ import pytest
 from command_line import ENVIRONMENT, START
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals and streams")
-pytestmark = posix
 
-SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
+SIGNALS = ("SIGINT", "SIGTERM", "SIGBREAK" if sys.platform == "win32" else "SIGHUP")
 AT_THE_FIRST_IMPORT = """
 import os, signal, sys
 class Interrupted:
     def find_spec(self, name, *_):
         if name == "{module}":
-            os.kill(os.getpid(), signal.{signal})
+            signal.raise_signal(signal.{signal})
 sys.meta_path.insert(0, Interrupted())
 import epcheck.cli.start
 sys.argv = ["epcheck", "list", "targets"]
@@ -37,7 +36,8 @@ def heard() -> None:
 
 
 def ended(command: list[str], cwd: Path, **options: object) -> subprocess.CompletedProcess[bytes]:
-    how = {"env": ENVIRONMENT, "capture_output": True, "preexec_fn": heard, "timeout": 60, **options}
+    before = None if sys.platform == "win32" else heard
+    how = {"env": ENVIRONMENT, "capture_output": True, "preexec_fn": before, "timeout": 60, **options}
     return subprocess.run(command, cwd=cwd, check=False, **how)  # type: ignore[call-overload, no-any-return]
 
 
@@ -51,8 +51,9 @@ def test_a_signal_while_epcheck_is_imported_is_130_and_no_traceback(tmp_path: Pa
 AT_THE_END = """
 import atexit, os, signal, sys
 def late():
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        os.kill(os.getpid(), number)
+    for name in {signals!r}:
+        number = getattr(signal, name)
+        signal.raise_signal(number)
         print(signal.getsignal(number).name, flush=True)
 atexit.register(late)
 import epcheck.cli.start
@@ -63,10 +64,11 @@ epcheck.cli.start.main()
 
 def test_signals_when_all_is_done_change_nothing(tmp_path: Path) -> None:
     """Python itself sets them back to what ends a process, and goes on for a while."""
-    done = ended([sys.executable, "-c", AT_THE_END], tmp_path)
+    done = ended([sys.executable, "-c", AT_THE_END.format(signals=SIGNALS)], tmp_path)
     assert (done.returncode, done.stderr, done.stdout.split()[-3:]) == (0, b"", [b"SIG_IGN"] * 3)
 
 
+@posix
 @pytest.mark.parametrize("name", ["SIGHUP", "SIGINT"])
 def test_a_signal_that_is_ignored_stays_ignored(tmp_path: Path, name: str) -> None:
     def ignore() -> None:
@@ -77,6 +79,32 @@ def test_a_signal_that_is_ignored_stays_ignored(tmp_path: Path, name: str) -> No
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+def test_a_reader_that_goes_away_is_no_fault(tmp_path: Path) -> None:
+    """Windows says EINVAL of a pipe that nobody reads, Linux EPIPE."""
+    with subprocess.Popen(
+        [*START, "list"], cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.read(1)  # 76,000 ids do not fit into the pipe
+        process.stdout.close()
+        assert (process.stderr.read(), process.wait(20)) == (b"", 1)
+
+
+MODULE = [sys.executable, "-m", "epcheck"]
+
+
+def test_python_runs_epcheck_as_a_module(tmp_path: Path) -> None:
+    """Nothing is imported from the working directory, which `-m` puts first on `sys.path`."""
+    for name in ("typer", "rich", "numpy", "signal"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('imported')", encoding="utf-8")
+    done = ended([*MODULE, "--version"], tmp_path)
+    assert (done.returncode, done.stdout.decode().split()[0], done.stderr) == (0, "epcheck", b"")
+    done = ended([*MODULE, "report", "nowhere"], tmp_path)
+    assert (done.returncode, done.stderr.decode().strip()) == (2, "epcheck: nowhere: is not a run folder (no run.json)")
+
+
+@posix
 @pytest.mark.parametrize("closed", [(1,), (2,), (0, 1, 2)])
 def test_closed_streams_are_no_reason_to_end(tmp_path: Path, closed: tuple[int, ...]) -> None:
     def close() -> None:
@@ -88,11 +116,13 @@ def test_closed_streams_are_no_reason_to_end(tmp_path: Path, closed: tuple[int, 
     assert (done.returncode, made, b"Traceback" in done.stderr) == (0, ["model.onnx"], False)
 
 
+@posix
 def test_an_error_that_cannot_be_told_is_an_exit_code(tmp_path: Path) -> None:
     with Path("/dev/full").open("wb") as full:
         assert ended([*START, "report", "nowhere"], tmp_path, capture_output=False, stderr=full).returncode == 2
 
 
+@posix
 def test_ctrl_c_ends_a_command_whose_reader_takes_nothing(tmp_path: Path) -> None:
     with subprocess.Popen(
         [*START, "list"], cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -107,6 +137,7 @@ def test_ctrl_c_ends_a_command_whose_reader_takes_nothing(tmp_path: Path) -> Non
         assert process.stderr.read() == b"epcheck: interrupted\n"
 
 
+@posix
 def test_a_terminal_that_goes_away_is_one_sentence(tmp_path: Path) -> None:
     """Where SIGHUP is ignored, what is written to it fails with EIO."""
     ours, theirs = os.openpty()
@@ -121,6 +152,7 @@ def test_a_terminal_that_goes_away_is_one_sentence(tmp_path: Path) -> None:
         assert (process.stderr.read(), process.wait(20)) == (b"epcheck: Input/output error\n", 2)
 
 
+@posix
 @pytest.mark.parametrize(
     "arguments",
     [("status",), ("--no-jail", "run", "-t", "cpu", "--op", "Relu", "--dtype", "float32", "--limit", "2")],

@@ -52,7 +52,9 @@ def call(number: int, *arguments: Any) -> int:
 
 def in_a_child() -> None:
     program = f"open({str(FOREIGN / 'of_a_child')!r}, 'w')"
-    done = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", program], capture_output=True, encoding="utf-8", check=False
+    )
     if done.returncode:
         raise OSError(done.stderr.splitlines()[-1])
 

@@ -225,6 +225,13 @@ def test_windows_is_told_not_to_look_in_the_working_directory(monkeypatch: pytes
     assert clean_environment()["NoDefaultCurrentDirectoryInExePath"] == "1"
 
 
+def test_what_another_python_prints_is_read_as_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONIOENCODING", raising=False)
+    assert run_process([sys.executable, "-c", "print('Läufe, \u65e5')"]).stdout == "Läufe, \u65e5\n"
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert clean_environment()["PYTHONIOENCODING"] == "utf-8"
+
+
 def test_a_process_that_takes_too_long_is_ended() -> None:
     with pytest.raises(module.subprocess.TimeoutExpired):
         run_process([sys.executable, "-c", "import time; time.sleep(60)"], timeout=0.2)

@@ -29,7 +29,7 @@ def run(name: str, *arguments: str, cwd: Path) -> Done:
     """In a process of its own, which no store of the machine reaches."""
     environment = {name: value for name, value in ENVIRONMENT.items() if name != "EPCHECK_STORE"}
     command = [sys.executable, str(EXAMPLES / name), *arguments]
-    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, encoding="utf-8", check=False)
     return Done(done.returncode, done.stdout, done.stderr)
 
 

@@ -39,7 +39,7 @@ def run(*command: str, cwd: Path) -> Done:
     """In a process of its own, which fetches nothing."""
     environment = {**ENVIRONMENT, "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(cwd)}
     done = subprocess.run(
-        [sys.executable, *command], cwd=cwd, env=environment, capture_output=True, text=True, check=False
+        [sys.executable, *command], cwd=cwd, env=environment, capture_output=True, encoding="utf-8", check=False
     )
     return Done(done.returncode, done.stdout, done.stderr)
 

@@ -289,7 +289,9 @@ def test_the_same_id_gives_the_same_bytes_in_another_process(hash_seed: str, fir
     folders = [str(HERE), str(HERE.parent), str(HERE.parent / "mutants")]
     path = os.pathsep.join([*folders, os.environ.get("PYTHONPATH", "")])
     environment = os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": path}
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, encoding="utf-8", check=True
+    )
     assert done.stdout.strip() == digest(built_suite()[first::6])
 
 

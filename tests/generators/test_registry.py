@@ -32,7 +32,7 @@ def test_listing_the_cases_of_one_operator_imports_one_module_of_operators() -> 
         "print(count > 1000, modules)\n"
     )
     command = [sys.executable, "-P", "-c", code]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    printed = subprocess.run(command, capture_output=True, encoding="utf-8", check=True).stdout.strip()
     assert printed == "True ['epcheck.generators.operators.movement.slice']"
 
 
@@ -65,4 +65,4 @@ def test_what_reads_stored_runs_loads_no_generator(call: str) -> None:
         "print(sorted(loaded - set(light)))\n"
     )
     command = [sys.executable, "-P", "-c", code]
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    assert subprocess.run(command, capture_output=True, encoding="utf-8", check=True).stdout.strip() == "[]"

@@ -87,3 +87,27 @@ def test_a_folder_that_is_named_for_a_case_is_one_name_of_plain_characters(name:
     folder = folder_name(name)
     assert re.fullmatch(r"\w[\w.\-]*", folder)
     assert folder.strip(".") == folder
+
+
+@pytest.mark.parametrize(
+    ("name", "folder"),
+    [
+        ("aux", "case_aux"),
+        ("NUL.txt", "case_NUL.txt"),
+        ("con", "case_con"),
+        ("com1.onnx", "case_com1.onnx"),
+        ("lpt²", "case_lpt²"),
+        ("conin$", "case_conin"),
+        ("console", "console"),
+        ("auxiliary.txt", "auxiliary.txt"),
+        ("com10", "com10"),
+        ("ends...", "ends"),
+        ("a:b", "a_b"),
+        ("C:\\aux", "C_aux"),
+    ],
+)
+def test_no_folder_is_a_device_of_windows(tmp_path: Path, name: str, folder: str) -> None:
+    assert folder_name(name) == folder
+    (tmp_path / folder).mkdir()
+    (tmp_path / folder / "model.onnx").write_bytes(b"x")
+    assert [path.name for path in tmp_path.iterdir()] == [folder]

@@ -110,7 +110,7 @@ class Arena:
             self.pipes[f"{name} pipe"], ends[name] = os.pipe()
             self.secrets[name] = os.urandom(16).hex()
             self.victims[name] = subprocess.Popen(
-                line, cwd=self.folder, stdout=subprocess.PIPE, text=True, pass_fds=[ends[name]],
+                line, cwd=self.folder, stdout=subprocess.PIPE, encoding="utf-8", pass_fds=[ends[name]],
                 start_new_session=True, env={"PEER_SECRET": self.secrets[name]},
             )  # fmt: skip
         for name, process in self.victims.items():

@@ -63,6 +63,13 @@ class StoredModules:
         code: CodeType = marshal.loads(self._entries[fullname][2])
         return code
 
+    def get_resource_reader(self, fullname: str) -> "Any":
+        """What reads the files that lie in a package, for `importlib.resources`."""
+        from importlib.readers import FileReader
+        from types import SimpleNamespace
+
+        return FileReader(SimpleNamespace(path=self._entries[fullname][1]))  # type: ignore[arg-type]
+
 
 def use(store: str) -> bool:
     """Import from the store in this file from now on; False where there is none, or it cannot be read."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import struct
 import sys
@@ -9,6 +10,10 @@ from pathlib import Path
 
 INSTRUCTIONS = ("fma", "avx2", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8")
 """Flags of /proc/cpuinfo on which floating-point and quantised results depend."""
+
+CLIENTS = ((22000, "11"), (0, "10"))
+SERVERS = ((26100, "2025Server"), (20348, "2022Server"), (17763, "2019Server"), (0, "2016Server"))
+"""The first build of each release of Windows 10.0, the newest first."""
 
 
 def facts() -> dict[str, str]:
@@ -18,11 +23,30 @@ def facts() -> dict[str, str]:
     return {
         "python": platform.python_version(),
         "interpreter": sys.executable,
-        "os": platform.platform(),
-        "machine": platform.machine(),
+        "os": system(),
+        "machine": architecture(),
         "processor": processor(),
         "numpy": np.__version__,
     }
+
+
+def system() -> str:
+    """System and release in the words of `platform.platform`, which on Windows has WMI asked: that takes from
+    milliseconds to minutes, where its service is stopped or Wine stands in for it."""
+    if sys.platform != "win32":
+        return platform.platform()
+    windows = sys.getwindowsversion()
+    major, minor, build = windows.platform_version or windows[:3]
+    releases = SERVERS if windows.product_type == 3 else CLIENTS  # VER_NT_SERVER
+    release = next(name for first, name in releases if build >= first) if (major, minor) == (10, 0) else str(major)
+    return f"Windows-{release}-{major}.{minor}.{build}-SP{windows.service_pack_major}"
+
+
+def architecture() -> str:
+    """As `platform.machine` says it: x86_64, AMD64, ARM64."""
+    if sys.platform != "win32":
+        return platform.machine()
+    return os.environ.get("PROCESSOR_ARCHITEW6432") or os.environ.get("PROCESSOR_ARCHITECTURE", "")
 
 
 def processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
@@ -30,7 +54,7 @@ def processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
     try:
         lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
-        return platform.processor()
+        return os.environ.get("PROCESSOR_IDENTIFIER", "") if sys.platform == "win32" else platform.processor()
     fields = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in reversed(lines))}
     found = [name for name in INSTRUCTIONS if name in fields.get("flags", "").split()]
     return ", ".join([fields.get("model name") or platform.processor(), *found])

@@ -22,7 +22,9 @@ def take_streams() -> tuple[IO[bytes], IO[bytes]]:
     os.close(nothing)
     if sys.platform == "win32":
         import msvcrt
+        import signal
 
+        signal.signal(signal.SIGBREAK, signal.SIG_IGN)  # a console sends it to all; the runner ends its workers
         msvcrt.setmode(answers.fileno(), os.O_BINARY)
         msvcrt.setmode(requests.fileno(), os.O_BINARY)
     return requests, answers

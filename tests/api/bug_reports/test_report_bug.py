@@ -80,7 +80,9 @@ def test_the_zip_file_is_the_repro_and_runs(run: Path, tmp_path: Path) -> None:
     with ZipFile(report.archive) as file:
         file.extractall(tmp_path / "unpacked")
     script = tmp_path / "unpacked" / "repro" / "run.py"
-    done = subprocess.run([sys.executable, script, "CPUExecutionProvider"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, script, "CPUExecutionProvider"], capture_output=True, encoding="utf-8", check=False
+    )
     assert done.returncode == 0, done.stdout
     assert report.archive.read_bytes() == writer.archive(report.folder / "repro")  # the same each time
 

@@ -36,7 +36,9 @@ def on(place: Path, disk: tuple[str, str], cwd: Path, *arguments: str) -> subpro
     command = ["unshare", "-rm", "sh", "-c", MOUNT, "sh", str(place), *disk, *START, *arguments]
     changed = {**ENVIRONMENT, "EPCHECK_CACHE": str(cwd / "cache"), "TMPDIR": str(cwd / "tmp")}
     (cwd / "tmp").mkdir(exist_ok=True)
-    return subprocess.run(command, cwd=cwd, env=changed, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(
+        command, cwd=cwd, env=changed, capture_output=True, encoding="utf-8", check=False, timeout=120
+    )
 
 
 @pytest.mark.parametrize(

@@ -340,7 +340,7 @@ def test_what_an_encoding_does_not_have_is_written_out(tmp_path: Path, encoding:
     for name, each in (("older", a_slice("float16", record.case.sample)), ("newer", record)):
         stored(tmp_path / name, [each])
     environment = {**ENVIRONMENT, "PYTHONIOENCODING": encoding}
-    done = epcheck("diff", "older", "newer", cwd=tmp_path, text=False, env=environment)
+    done = epcheck("diff", "older", "newer", cwd=tmp_path, encoding=None, env=environment)
     out: Any = done.out
     shown = out.decode(encoding)
     assert done.code == 1, done.err

@@ -215,7 +215,10 @@ def test_two_processes_may_write_at_once(path: Path) -> None:
     keep(path, {})
     writers = [
         subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(path), name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", WRITER, str(path), name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            encoding="utf-8",
         )
         for name in ("one", "two")
     ]

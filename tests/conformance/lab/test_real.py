@@ -60,7 +60,7 @@ def work(tmp_path: Path, models: list[tuple[str, list[int]]], runtime: str) -> t
     launch = lab.python_launch(runtime=runtime)
     done = subprocess.run(
         [*launch.argv, lab.windows_path(script), lab.windows_path(lab.prelude()), json.dumps(models)],
-        env=launch.env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
+        env=launch.env, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     printed: dict[str, object] = json.loads(done.stdout)

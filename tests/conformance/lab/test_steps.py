@@ -214,7 +214,7 @@ def test_a_second_install_is_refused_while_one_is_at_work(layout: Layout) -> Non
 def test_what_a_killed_install_left_running_is_waited_for(layout: Layout) -> None:
     """The lock is held by a download whose install, a process that has ended, wrote its number into it."""
     ended = subprocess.run(
-        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True
+        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, encoding="utf-8"
     ).stdout
     with lock_lab(layout) as descriptor:
         download = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1)"], pass_fds=[descriptor])

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
+import psutil
 import pytest
 
 from epcheck.conformance.records import atomic_file
@@ -48,6 +51,41 @@ def test_a_folder_in_the_way_is_an_os_error(tmp_path: Path) -> None:
         file.write(b"")
 
 
+windows = pytest.mark.skipif(sys.platform != "win32", reason="elsewhere an open file is replaced")
+
+
+@windows
+def test_a_file_that_is_open_for_a_moment_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_bytes(b"old")
+    opened = path.open("rb")
+    scanner = threading.Timer(0.5, opened.close)
+    scanner.start()
+    atomic_file.write_text(path, "new")
+    scanner.join()
+    assert path.read_bytes() == b"new"
+    assert [*tmp_path.iterdir()] == [path]
+
+
+@windows
+def test_what_cannot_replace_an_open_file_is_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(atomic_file, "REPLACING_S", 0.2)
+    path, beside = tmp_path / "report.html", tmp_path / "report.new.html"
+    path.write_bytes(b"old")
+    with path.open("rb"), pytest.raises(PermissionError) as raised:
+        atomic_file.write_text(path, "new")
+    assert (path.read_bytes(), beside.read_bytes()) == (b"old", b"new")
+    assert {*tmp_path.iterdir()} == {path, beside}
+    assert raised.value.strerror == (
+        f"another program has it open; what was to replace it is in '{beside}'; close it there"
+    )
+
+
+def test_the_name_of_the_machine_is_found_without_asking_windows_management() -> None:
+    """`platform.node` takes minutes where the service is stopped."""
+    assert atomic_file._node().casefold() == platform.node().casefold()
+
+
 def test_what_a_killed_process_left_goes_when_the_file_is_written_again(tmp_path: Path) -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
@@ -55,7 +93,10 @@ def test_what_a_killed_process_left_goes_when_the_file_is_written_again(tmp_path
     here, there = atomic_file.machine(), "00c0ffee"
     over = [tmp_path / f".{path.name}.{where}-{ended.pid}.tmp" for where in (here, there)]
     own = tmp_path / f".{path.name}.{here}-{os.getpid()}.tmp"
-    others = [tmp_path / f".{path.name}.{name}.tmp" for name in (f"{here}-{os.getppid()}", "x", f"{here}-" + "9" * 30)]
+    others = [
+        tmp_path / f".{path.name}.{name}.tmp"
+        for name in (f"{here}-{psutil.Process().ppid()}", "x", f"{here}-" + "9" * 30)
+    ]
     foreign, new = tmp_path / f".b.json.{here}-{ended.pid}.tmp", tmp_path / f".{path.name}.{there}-{ended.pid}0.tmp"
     for file in (*over, own, *others, foreign, new):
         file.write_bytes(b"half")

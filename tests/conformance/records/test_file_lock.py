@@ -26,7 +26,7 @@ sys.stdin.read()
 def holder(path: Path, kind: str) -> Iterator[subprocess.Popen[str]]:
     """Another process that has taken a lock: `share` or `try_exclusive`."""
     command = [sys.executable, "-c", HOLD, str(path), kind]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8") as process:
         assert process.stdout is not None
         assert process.stdout.readline().strip() in ("True", "None")
         try:

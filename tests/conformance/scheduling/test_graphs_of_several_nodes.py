@@ -53,7 +53,7 @@ def test_a_fusion_that_the_cpu_provider_gets_right_and_another_that_it_gets_wron
 def test_a_folder_of_a_graph_is_run_with_all_optimisations(tmp_path: Path) -> None:
     folder = repro.write(suite.case_by_id(MISTAKEN).build(), tmp_path)
     command = [sys.executable, str(folder / "run.py"), CPU]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "WRONG on CPUExecutionProvider" in done.stdout
 

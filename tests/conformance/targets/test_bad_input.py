@@ -87,6 +87,34 @@ def test_a_mistake_in_the_configuration_is_named(text: str, sentence: str) -> No
     assert refused(*RUN, "-t", "x").startswith(sentence)
 
 
+PATHS = "write a path in single quotes, 'C:\\python\\python.exe', or with forward slashes"
+
+
+@pytest.mark.parametrize("key", ["python", "ep", "claims"])
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        (r"C:\Users\me\python.exe", "epcheck.toml is not valid TOML: "),
+        (r"C:\python\python.exe", "epcheck.toml is not valid TOML: "),
+        (r"\\server\share\python.exe", "epcheck.toml is not valid TOML: "),
+        (
+            r"C:\new\tools",
+            "epcheck.toml: [targets.x]: 'KEY' is 'C:\\new\\tools', with a backslash that TOML read as an ",
+        ),
+    ],
+)
+def test_a_path_of_windows_in_double_quotes_is_told_how_to_be_written(key: str, path: str, sentence: str) -> None:
+    Path("epcheck.toml").write_text(f'[targets.x]\n{key} = "{path}"\n', encoding="utf-8")
+    found = refused(*RUN, "-t", "x")
+    assert found.startswith(sentence.replace("KEY", key))
+    assert found.endswith(f"; {PATHS}")
+
+
+def test_other_mistakes_are_no_paths() -> None:
+    Path("epcheck.toml").write_text('[targets.x]\nbase = "cpu"\n# "C:\\x"\n[targets.y\n', encoding="utf-8")
+    assert "single quotes" not in refused(*RUN, "-t", "x")
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [

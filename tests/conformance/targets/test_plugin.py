@@ -152,7 +152,7 @@ def test_a_library_that_is_asked_for_its_provider_is_jailed(
     monkeypatch.setenv("EPCHECK_JAIL", switch)
     line = [sys.executable, str(WORKER), "onnxruntime", "--prelude", str(code), "--plugin"]
     line += [Plugin(library=str(broken_library(tmp_path))).arguments()[1], "--describe"]
-    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    done = subprocess.run(line, capture_output=True, encoding="utf-8", check=False)
     assert done.stderr.split("\n")[:2] == ["no file", "no socket"]
     assert not (tmp_path / "written").exists()
     assert "none.so" in json.loads(done.stdout)["trouble"]

@@ -27,7 +27,7 @@ REFUSED = next(c.id for c in suite.cases(["Slice"]) if isinstance(c.build().trut
 
 def run_script(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "run.py", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8", check=False)
 
 
 @pytest.fixture

@@ -100,7 +100,7 @@ def tries(level: str, user: str, further: str = "{}") -> dict[str, Any]:
     with folders(user) as (own, foreign):
         bounds = {"writable": [str(own)], "temp": str(own), "level": level, **json.loads(further)}
         victim = [interpreter(user), str(Path(__file__).with_name("victim_program.py")), str(foreign)]
-        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "encoding": "utf-8"}
         with subprocess.Popen(victim, **pipes, **USERS[user]) as process:
             assert process.stdin
             assert process.stdout
@@ -118,7 +118,7 @@ def tries(level: str, user: str, further: str = "{}") -> dict[str, Any]:
 
             look()
             command = [interpreter(user), "-c", ENTER, json.dumps(bounds), str(own), str(foreign), named]
-            done = subprocess.run(command, capture_output=True, text=True, check=False, **USERS[user])
+            done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False, **USERS[user])
             assert done.returncode == 0, done.stderr
             look()
     return {**json.loads(done.stdout), "before": states[0], "after": states[1]}
@@ -308,7 +308,7 @@ def test_a_control_group_bounds_memory_that_no_process_has_mapped_and_goes_with_
 def test_somebody_starts_so_many_processes_in_a_container_and_no_more() -> None:
     program = "import resource; print(resource.getrlimit(resource.RLIMIT_NPROC))"
     command = [*bound({"writable": []}, "nobody"), "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, **USERS["nobody"])
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=True, **USERS["nobody"])
     assert done.stdout.strip() == f"({cgroups.MOST_PROCESSES}, {cgroups.MOST_PROCESSES})"
 
 
@@ -515,7 +515,7 @@ def test_a_kernel_without_any_of_it_runs_the_worker_all_the_same(tmp_path: Path)
         "jail.CREATE_RULESET = 100_000; seccomp.ARCHITECTURES = {}; namespaces.CLONE = {}\n"
         f"jail.enter({{'writable': []}}); open({str(tmp_path / 'written')!r}, 'w'); print(jail.describe_level())"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8", check=True)
     words = f"without namespaces (no numbers for {platform.machine()}), Landlock, seccomp"
     assert done.stdout.strip() == words
     assert (tmp_path / "written").exists()
@@ -530,7 +530,7 @@ def test_a_container_that_cannot_be_completed_leaves_the_process_as_it_was() -> 
         "namespaces._make_devices = refuse; before = os.readlink('/proc/self/ns/net')\n"
         "jail.enter({'writable': []}); print(jail.describe_level(), os.readlink('/proc/self/ns/net') == before)"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8", check=True)
     assert done.stdout.startswith(f"Landlock {jail.available()['landlock']}, seccomp; without namespaces (")
     assert done.stdout.endswith(") True\n")
 
@@ -544,7 +544,9 @@ def test_a_process_with_threads_goes_without_namespaces_and_does_not_hang() -> N
         "jail.enter({'writable': [], 'strict': True}); started = threading.Thread(target=print, args=('it runs',))\n"
         "started.start(); started.join(); print(jail.describe_level())"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, encoding="utf-8", check=True, timeout=30
+    )
     assert done.stdout.startswith("it runs\n")
     assert "without namespaces (the process has threads)" in done.stdout
 
@@ -557,7 +559,9 @@ def test_temporary_files_of_workers_go_with_a_command_that_a_signal_ends(tmp_pat
         "start.end_on_signals(); print(c.temp(), flush=True); os.kill(os.getpid(), signal.SIGTERM)"
     )
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, encoding="utf-8", check=False
+    )
     assert (done.returncode, done.stderr) == (130, "epcheck: interrupted\n")
     folder = Path(done.stdout.strip())
     assert folder.parent == tmp_path / "epcheck" / "workers"
@@ -578,7 +582,7 @@ def test_temporary_files_of_workers_go_with_the_process_that_started_them(tmp_pa
     (place / "mat-debug-2.log").touch()
 
     def started() -> tuple[subprocess.Popen[str], Path]:
-        process = subprocess.Popen([sys.executable, "-c", program], env=environment, text=True,
+        process = subprocess.Popen([sys.executable, "-c", program], env=environment, encoding="utf-8",
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # fmt: skip
         assert process.stdout is not None
         return process, Path(process.stdout.readline().strip())

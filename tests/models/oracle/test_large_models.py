@@ -247,7 +247,7 @@ def test_an_evaluation_that_is_killed_leaves_no_temporary_file(tmp_path: Path) -
               path)  # fmt: skip
     environment = {**os.environ, "TMPDIR": str(temporary), "TEMP": str(temporary), "TMP": str(temporary)}
     with subprocess.Popen([sys.executable, "-c", PROGRAM, str(path)], stdout=subprocess.PIPE, env=environment,
-                          text=True) as process:  # fmt: skip
+                          encoding="utf-8") as process:  # fmt: skip
         assert process.stdout is not None
         assert process.stdout.readline() == "at Neg\n"
         if sys.platform == "linux":  # the values are there, in a file without a name

@@ -210,7 +210,7 @@ def test_a_cause_opens_its_smallest_case_and_filters_the_list(browser: Browser, 
 def test_a_cause_shows_what_fails_beside_what_passes(browser: Browser, tmp_path: Path) -> None:
     values = (Value("data", "float16", (2,), "input", "1, 2"), Value("output", "float16", (1,), "output", "2"))
     passes = a_slice("float16", "one_element", values=values)
-    repro = 'epcheck repro "Slice" --out repro && epcheck replay "repro/Slice" --target "python:mine:run"'
+    repro = 'epcheck show "Slice" --target "python:mine:run"'
     browser.open(write_html(stored(tmp_path / "run", [changed(WRONG, repro=repro), passes])))
     browser.click("details.cause > summary")
     browser.wait("return document.querySelectorAll('.side table').length === 2")

@@ -34,7 +34,7 @@ RECORDS = 40
 def writer(store: Path, files: list[Path]) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", WRITER, str(store), *map(str, files)]
     pipe = subprocess.PIPE
-    return subprocess.Popen(command, text=True, stdin=pipe, stdout=pipe, stderr=pipe)
+    return subprocess.Popen(command, encoding="utf-8", stdin=pipe, stdout=pipe, stderr=pipe)
 
 
 def test_writers_in_several_processes_leave_each_run_whole(tmp_path: Path) -> None:

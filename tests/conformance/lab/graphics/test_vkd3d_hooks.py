@@ -109,7 +109,7 @@ def test_semaphores_and_memory_that_are_used_again_are_as_new_ones(
     environment = {**launch.env, "EPCHECK_HOOK_SOFTWARE": "1", "EPCHECK_PIPELINES": lab.windows_path(kept_in)}
     done = subprocess.run(
         [*launch.argv, *map(lab.windows_path, (script, lab.prelude(), power, nothing, kept_in))],
-        env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
+        env=environment, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {"computed": [True] * 8, "held": [0.0] * 8}
@@ -129,7 +129,7 @@ def test_a_thread_that_asks_a_fence_over_and_over_sleeps_in_between(
     launch = lab.python_launch()
     done = subprocess.run(
         [*launch.argv, *map(lab.windows_path, (script, lab.prelude(), Path(directml.__file__).parent.parent))],
-        env=launch.env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
+        env=launch.env, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)

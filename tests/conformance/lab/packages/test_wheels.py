@@ -31,7 +31,7 @@ def test_where_there_is_no_pip_the_one_that_python_keeps_for_new_environments_ru
     assert command is not None
     assert command[1].endswith("pip")
     assert wheels.missing() is None
-    printed = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True).stdout
+    printed = subprocess.run([*command, "--version"], capture_output=True, encoding="utf-8", check=True).stdout
     assert printed.startswith("pip ")
     assert ".whl" in printed
 

@@ -82,7 +82,7 @@ def test_a_worker_starts_in_an_unpacked_lab(
     try:
         done = subprocess.run(
             [*launch.argv, lab.windows_path(tmp_path / "worker.py"), lab.windows_path(lab.prelude(folder))],
-            env=launch.env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False,
+            env=launch.env, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", timeout=120, check=False,
         )  # fmt: skip
     finally:
         lab.stop(folder)

@@ -4,7 +4,6 @@ import hashlib
 import io
 import lzma
 import os
-import pwd
 import tarfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -114,6 +113,8 @@ def test_an_unpacked_lab_is_installed_where_it_lies(pack: Path, layout: Layout) 
 
 def test_the_wine_prefix_belongs_to_who_unpacks_it(pack: Path, layout: Layout) -> None:
     lab.unpack(pack, layout.folder)
+    import pwd
+
     name = pwd.getpwuid(os.getuid()).pw_name
     assert [path.name for path in (layout.prefix / "drive_c/users").iterdir()] == [name]
     assert (layout.prefix / "user.reg").read_bytes() == REGISTRY.replace(b"packer\\", name.encode() + b"\\")

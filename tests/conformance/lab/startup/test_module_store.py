@@ -23,7 +23,7 @@ spec.loader.exec_module(store)
 
 
 def python(code: str) -> str:
-    return subprocess.run([sys.executable, "-c", LOAD + code], check=True, capture_output=True, text=True).stdout
+    return subprocess.run([sys.executable, "-c", LOAD + code], check=True, capture_output=True, encoding="utf-8").stdout
 
 
 @pytest.fixture(scope="module")
@@ -74,10 +74,20 @@ def test_modules_in_an_archive_are_kept_and_libraries_are_not_looked_for(tmp_pat
     assert nothing_looked_for == "3\n"
 
 
+def test_files_that_lie_in_a_package_are_found(tmp_path: Path) -> None:
+    (tmp_path / "holding").mkdir()
+    (tmp_path / "holding" / "__init__.py").touch()
+    (tmp_path / "holding" / "table.json").write_text("[1]")
+    path, store = f"sys.path.insert(0, {str(tmp_path)!r})", str(tmp_path / "modules")
+    python(f"{path}; import holding; store.write({store!r}, ('holding',))")
+    read = "from importlib.resources import files; print(files('holding').joinpath('table.json').read_text())"
+    assert python(f"store.use({store!r}); {path}; {read}") == "[1]\n"
+
+
 def test_python_uses_it_from_its_first_line_on_and_has_no_further_folder_on_its_path(file: Path) -> None:
     code = "import sys, module_store; print(module_store.is_used(), sys.path)"
     env = {**os.environ, "PYTHONPATH": str(PROGRAM.parent), "EPCHECK_MODULE_STORE": str(file)}
-    run = subprocess.run([sys.executable, "-P", "-c", code], check=True, capture_output=True, text=True, env=env)
+    run = subprocess.run([sys.executable, "-P", "-c", code], check=True, capture_output=True, encoding="utf-8", env=env)
     assert run.stdout.startswith("True [")
     assert str(PROGRAM.parent) not in run.stdout
 

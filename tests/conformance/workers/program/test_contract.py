@@ -45,7 +45,7 @@ def test_a_library_is_asked_for_the_version_of_the_api_that_it_wants(tmp_path: P
     (tmp_path / "plugin.c").write_text(LIBRARY, encoding="utf-8")
     library = tmp_path / "libplugin.so"
     subprocess.run(["cc", "-shared", "-fPIC", "-o", str(library), str(tmp_path / "plugin.c")], check=True)
-    done = subprocess.run([sys.executable, "-c", ASK, str(library)], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", ASK, str(library)], capture_output=True, encoding="utf-8", check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == ["unregistered mine", "{'stage': 'done', 'api_version': 24}"]
 

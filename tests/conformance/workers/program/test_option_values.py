@@ -101,7 +101,7 @@ def test_a_device_that_openvino_does_not_have_is_told() -> None:
         "    print(OnnxRuntimeBackend().trouble_with(sessions))\n"
     )
     folder = Path(target.worker).parent.parent
-    done = subprocess.run([*target.command, "-c", text], cwd=folder, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*target.command, "-c", text], cwd=folder, capture_output=True, encoding="utf-8", timeout=60)
     assert done.stdout.splitlines() == [
         f"OpenVINOExecutionProvider takes no node with device_type = NOPE, but takes nodes without it{REFUSES}", ""
     ], done.stderr  # fmt: skip
