@@ -5,7 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 
-LIMITS: Mapping[str, tuple[str, ...]] = {}
+LIMITS: Mapping[str, tuple[str, ...]] = {
+    "the CPU time of a start is that of Wine's loader, too": (
+        "tests/cli/test_help.py::test_help_is_fast_and_imports_neither_onnx_nor_numpy",
+        "tests/cli/test_completion.py::test_an_answer_is_fast_and_imports_neither_onnx_nor_numpy",
+    ),
+}
 """Reason -> the tests, by module and name, or by module alone."""
 
 

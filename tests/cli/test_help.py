@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -96,14 +97,14 @@ PANELS = ("Select", "Judge", "Machine", "Output")
 @pytest.mark.parametrize("command", ["run", "nightly", "validate"])
 def test_the_options_are_in_four_panels(command: str, columns: int) -> None:
     shown = call(command, "--help", columns=columns).out
-    panels = [panel for panel in re.findall(r"╭─ (\w+) ─", shown) if panel != "Arguments"]
+    panels = [panel for panel in re.findall(r"[╭┌]─ (\w+) ─", shown) if panel != "Arguments"]
     assert panels == list(PANELS)
-    assert max(map(len, shown.splitlines())) == columns
+    assert max(map(len, shown.splitlines())) == columns - (sys.platform == "win32")  # rich leaves a column free there
 
 
 def test_each_option_is_in_its_panel() -> None:
     shown = call("run", "--help", columns=120).out
-    parts = {part.partition(" ")[0]: part for part in shown.split("╭─ ")[1:]}
+    parts = {part.partition(" ")[0]: part for part in re.split("[╭┌]─ ", shown)[1:]}
     flags = {panel: re.findall(r"^│ (--[\w-]+|-k)", re.sub(r"^│ +-k", "│ -k", part, flags=re.M), re.M)
              for panel, part in parts.items()}  # fmt: skip
     assert flags["Select"][:5] == ["--target", "--op", "--dtype", "-k", "--limit"]
@@ -118,10 +119,10 @@ def test_each_option_is_in_its_panel() -> None:
 
 
 def test_a_command_with_few_options_has_one_panel() -> None:
-    assert re.findall(r"╭─ (\w+) ─", call("bisect", "--help").out) == ["Arguments", "Options"]
+    assert re.findall(r"[╭┌]─ (\w+) ─", call("bisect", "--help").out) == ["Arguments", "Options"]
 
 
-@pytest.mark.parametrize("damage", ["{", "[]", '{"stamp": 1}', '{"stamp": "STAMP", "value": {"run": 3}}'])
+@pytest.mark.parametrize("damage", ["{", "[]", '{"stamp": 1}', '{"stamp": STAMP, "value": {"run": 3}}'])
 def test_what_is_damaged_or_of_another_installation_is_made_again(
     damage: str, cache: Path, known: Mapping[str, Outline]
 ) -> None:
@@ -132,11 +133,11 @@ def test_what_is_damaged_or_of_another_installation_is_made_again(
         return dict(known)
 
     path = cache / main.OUTLINES
-    path.write_text(damage.replace('"STAMP"', f'"{kept.read_stamp()}"'), encoding="utf-8")
+    path.write_text(damage.replace("STAMP", json.dumps(kept.read_stamp())), encoding="utf-8")
     for _ in range(2):
         assert kept.load(main.OUTLINES, dict[str, Outline], make) == known
     assert made == ["again"]
-    path.write_text(path.read_text("utf-8").replace(kept.read_stamp(), "before"), encoding="utf-8")
+    path.write_text(path.read_text("utf-8").replace(json.dumps(kept.read_stamp()), '"before"'), encoding="utf-8")
     assert kept.load(main.OUTLINES, dict[str, Outline], make) == known
     assert made == ["again", "again"]
 

@@ -64,7 +64,7 @@ def test_causes_of_failures_stand_below_notes_and_above_the_verdict() -> None:
     assert evidence == "  all 2 cases"
     assert smallest == f"  smallest: {a_wrong_slice().case.repro}"
     assert verdict == "dml: 2 conformance failures (1 cause), 0 of 2 cases pass."
-    assert report == "Report: run/report.html"
+    assert report == f"Report: {Path('run', 'report.html')}"
 
 
 def test_accuracy_suspicions_are_listed_and_fail_a_run_that_asks_for_it() -> None:

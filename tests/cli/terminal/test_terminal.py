@@ -7,6 +7,8 @@ import contextlib
 import dataclasses
 import io
 import json
+import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -280,7 +282,8 @@ def test_a_strangers_store_obeys_nothing(tmp_path: Path, monkeypatch: pytest.Mon
         night = dataclasses.replace(run, run_id=f"2025010{day}-030405-beef", started=f"2025-01-0{day}T03:04:05Z")
         folder = stored(tmp_path / night.run_id, [record], night)
         write_outcomes(folder, tmp_path / "store" / f"{night.run_id}.parquet")
-    (tmp_path / "store" / f"{SHOWN.replace('/', '')}.parquet").write_bytes(b"nothing")
+    name = re.sub(r'[\0-\x1f<>:"/\\|?*]' if sys.platform == "win32" else "/", "", SHOWN)
+    (tmp_path / "store" / f"{name}.parquet").write_bytes(b"nothing")
     for command in (
         ("store", "list", "--store", "store"), ("store", "check", "--store", "store"), ("trend", "--store", "store"),
         ("store", "prune", "--store", "store", "--keep", "1", "--dry-run"), ("site", "store", "--out", "site"),
