@@ -46,7 +46,7 @@ def fast(session: nox.Session) -> None:
 
 @nox.session
 def windows(session: nox.Session) -> None:
-    """The fast tests by Windows Python: this one on Windows, elsewhere that of the DirectML lab, under Wine."""
+    """Tests by Windows Python: on Windows all fast ones, elsewhere those that depend on the system, in the lab."""
     if sys.platform == "win32":
         fast(session)
     else:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from command_line import Done, call, refused
 from onnx import helper, numpy_helper
@@ -28,6 +29,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "turning_backend.py").write_bytes((HERE / "turning_backend.py").read_bytes())
     (tmp_path / "mood").write_text("wrong")
     monkeypatch.chdir(tmp_path)
+
+
+def claimed_by_cpu() -> str:
+    """The claims of the CPU provider are those of one release, which onnxruntime-directml does not have."""
+    return ", claimed" if onnxruntime.__version__.startswith("1.32.") else ""
 
 
 def parts(done: Done) -> dict[str, list[str]]:
@@ -140,7 +146,7 @@ def test_it_runs_the_case_on_a_target_now() -> None:
     good = call("show", CASE, "--target", TARGET, "--baseline", "none")
     assert (good.code, parts(good)["Now"][0]) == (0, f"{TARGET}: ok (pass)")
     on_cpu = call("show", CASE, "--target", "cpu")
-    assert parts(on_cpu)["Now"][0] == "cpu: ok (pass, claimed)"
+    assert parts(on_cpu)["Now"][0] == f"cpu: ok (pass{claimed_by_cpu()})"
 
 
 def test_the_document_has_the_same(recorded: Path) -> None:
@@ -175,13 +181,14 @@ def test_a_harvested_case_is_shown_and_run() -> None:
             [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [3])],
             [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [3])],
         ),
+        ir_version=8,  # of onnxruntime-directml 1.24
         opset_imports=[helper.make_opsetid("", 17)],
     )  # fmt: skip
     onnx.save(model, "model.onnx")
     assert call("harvest", "model.onnx", "--out", "harvested").code == 0
     (case_id,) = call("list", "--source", "harvested").out.split()
     done = call("show", case_id, "--source", "harvested", "--target", "cpu")
-    assert (done.code, parts(done)["Now"][0]) == (0, "cpu: ok (pass, claimed)")
+    assert (done.code, parts(done)["Now"][0]) == (0, f"cpu: ok (pass{claimed_by_cpu()})")
     assert parts(done)["Reproduce"] == [f'epcheck repro "{case_id}" --source "harvested" --out repro']
 
 

@@ -46,9 +46,7 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (("-t", "cpu", "--expect", "none.toml"), "expectations 'none.toml' cannot be read: [Errno 2] No such file or "
                                                  "directory: 'none.toml'"),
         (("-t", "cpu", "--resume", "nowhere"), "nowhere: is not a run folder (no run.json)"),
-        (("-t", "cpu", "--resume", "latest"), "epcheck-runs: cannot look for runs (No such file or directory); name a "
-                                              "run folder"),
-        (("-t", "cpu", "--root", "/dev/null/x"), "/dev/null/x/"),
+        (("-t", "cpu", "--resume", "latest"), "epcheck-runs: cannot look for runs ("),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )  # fmt: skip
@@ -173,7 +171,7 @@ def test_a_journal_with_a_broken_line_is_refused_by_its_number(folder: Path, lin
     lines = (folder / "journal.jsonl").read_text().splitlines()
     (folder / "journal.jsonl").write_text("\n".join([lines[0], line, *lines[2:], ""]))
     sentence = refused("run", "--resume", str(folder))
-    assert sentence.startswith(f"{folder}/journal.jsonl, line 2: is not a record (")
+    assert sentence.startswith(f"{folder / 'journal.jsonl'}, line 2: is not a record (")
 
 
 @pytest.mark.parametrize(
@@ -185,7 +183,7 @@ def test_a_description_of_the_wrong_kind_is_refused_before_anything_is_made_of_i
     description = json.loads((folder / "run.json").read_text())
     (folder / "run.json").write_text(json.dumps({**description, name: value}))
     for command in (("run", "--resume"), ("report",)):
-        assert refused(*command, str(folder)).startswith(f"{folder}/run.json: does not describe a run (not a Run: ")
+        assert refused(*command, str(folder)).startswith(f"{folder / 'run.json'}: does not describe a run (not a Run: ")
 
 
 @pytest.mark.parametrize(
@@ -198,13 +196,13 @@ def test_a_record_of_the_wrong_kind_is_refused_before_anything_is_made_of_it(
     lines = [json.dumps({**json.loads(first), name: value}), *rest]
     (folder / "journal.jsonl").write_text("\n".join([*lines, ""]))
     sentence = refused("report", str(folder))
-    assert sentence.startswith(f"{folder}/journal.jsonl, line 1: is not a record (not a Record: ")
+    assert sentence.startswith(f"{folder / 'journal.jsonl'}, line 1: is not a record (not a Record: ")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "3", "{}", '{"schema": 99}', '{"run_id": 3}', "[" * 100_000])
 def test_a_description_that_is_no_run_is_refused(folder: Path, text: str) -> None:
     (folder / "run.json").write_text(text)
-    assert refused("run", "--resume", str(folder)).startswith(f"{folder}/run.json: does not describe a run (")
+    assert refused("run", "--resume", str(folder)).startswith(f"{folder / 'run.json'}: does not describe a run (")
 
 
 @pytest.mark.parametrize("selection", [{}, {"candidates": 3}, {"limit": "all"}, {"operators": [3]}, {"expect": "a"}])
@@ -225,10 +223,10 @@ def test_an_unknown_case_is_named_with_similar_ones() -> None:
 def test_a_place_that_cannot_be_written_is_named() -> None:
     Path("taken").write_text("")
     sentence = refused("repro", "Slice-1/float32/steps_omitted[runtime]", "--out", "taken")
-    assert sentence == (
-        "case 'Slice-1/float32/steps_omitted[runtime]' cannot be written to "
-        "'taken/Slice-1_float32_steps_omitted_runtime': Not a directory"
-    )
+    folder = Path("taken", "Slice-1_float32_steps_omitted_runtime")
+    case = "case 'Slice-1/float32/steps_omitted[runtime]'"
+    assert sentence.startswith(f"{case} cannot be written to '{folder}': ")
+    assert refused(*RUN, "-t", "cpu", "--root", "taken").startswith("taken")
 
 
 @pytest.mark.parametrize(
