@@ -4,7 +4,7 @@ By itself, setuptools installs a `package-dir` of several folders through an imp
 editors cannot run. Here an editable install makes a folder of links and installs a `.pth` file that names it:
 
     .editable/epcheck/generators -> ../../generators      one link for each top-level package
-    .editable/epcheck/__main__.py                         a copy: Windows has links of folders alone for everybody
+    .editable/epcheck/__main__.py                         a copy: there are junctions of folders alone
     .editable/pyright.json                                where pyright and Pylance look first
 
 A new module is found without another install; a new top-level package needs one. Where the file system has no links,

@@ -254,8 +254,11 @@ def test_the_worker_program_imports_nothing_of_ours_but_itself() -> None:
 def test_the_namespace_holds_no_code_and_every_folder_with_modules_is_a_typed_package_that_is_shipped() -> None:
     assert [name for name in ("__init__.py", "epcheck") if (ROOT / name).exists()] == []
     assert [package for package in PACKAGES if not (ROOT / package / "py.typed").is_file()] == []
-    folders = {path.parent.relative_to(ROOT) for path in modules().values()}
+    main = Path("cli", "module")  # of `python -m epcheck`: a package there would be one named `epcheck`
+    assert [path.name for path in (ROOT / main).glob("*.py")] == ["__main__.py"]
+    folders = {path.parent.relative_to(ROOT) for path in modules().values()} - {main}
     assert {folder for folder in folders if not (ROOT / folder / "__init__.py").is_file()} == set()
     setuptools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
     assert set(setuptools["packages"]) == {f"epcheck.{folder.as_posix().replace('/', '.')}" for folder in folders}
-    assert setuptools["package-dir"] == {f"epcheck.{package}": package for package in PACKAGES}
+    own = {f"epcheck.{package}": package for package in PACKAGES}
+    assert setuptools["package-dir"] == {**own, "epcheck": main.as_posix()}
