@@ -25,22 +25,25 @@ REQUIREMENTS = Path(__file__).with_name("windows-requirements.txt")
 """What the tests need besides Windows Python, numpy and onnxruntime-directml, which the lab has: wheels with hashes."""
 
 PART = (
-    "tests/cli", "tests/conformance/cache/test_cache.py", "tests/conformance/records",
-    "tests/conformance/targets/test_bad_input.py", "tests/conformance/test_start_process.py",
-    "tests/reports/test_names.py",
+    "tests/cli/terminal", "tests/cli/test_help.py", "tests/cli/test_output.py", "tests/cli/test_repro_commands.py",
+    "tests/cli/test_show.py", "tests/cli/test_start.py", "tests/conformance/cache/test_cache.py",
+    "tests/conformance/records", "tests/conformance/targets/test_bad_input.py",
+    "tests/conformance/test_start_process.py", "tests/reports/test_names.py",
 )  # fmt: skip
-"""What touches processes, files, the command line or the system. Most others compute, and do the same everywhere: all
-fast tests take longer under Wine than a change can wait, since each process takes a second to start."""
+"""What touches processes, files, the command line or the system. Most others compute, and do the same everywhere; each
+process takes a second to start under Wine, and each module of tests tenths of one to be imported."""
 
 FAST = "not lab and not browser and not slow"
 
 START = """
 import os, runpy, sys
 os.environ["TEMP"] = os.environ["TMP"] = {temp!r}
+sys.path.append({startup!r})
 sys.argv = ["pytest", *{arguments!r}]
 runpy.run_module("pytest", run_name="__main__")
 """
-"""A program of Windows Python. Wine takes the names of temporary folders from the prefix, which all share."""
+"""A program of Windows Python. Wine takes the names of temporary folders from the prefix, which all share. What starts
+Python from a store of modules leaves `sys.path` by itself, and what tests start takes its path from there."""
 
 STORE = """
 import contextlib, importlib, pkgutil, sys
@@ -80,7 +83,8 @@ def main(arguments: Sequence[str]) -> int:
         temporary = Path(scratch, "temp")
         temporary.mkdir()
         options = ["-m", FAST, "-p", "no:cacheprovider", *(arguments or ["--numprocesses", "logical", *PART])]
-        program = START.format(temp=lab.windows_path(temporary), arguments=options)
+        startup = environment["PYTHONPATH"].partition(";")[0]
+        program = START.format(temp=lab.windows_path(temporary), arguments=options, startup=startup)
         code = run_windows_python(["-c", program], environment)
     print(f"The session took {time.monotonic() - started:.0f} s")
     return code
