@@ -15,13 +15,8 @@ import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import onnx
 import pytest
-import small_models
-from command_line import epcheck as start_epcheck
-from onnx import helper
 
 from epcheck import reports
 from epcheck.conformance import lab
