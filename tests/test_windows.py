@@ -32,16 +32,6 @@ REQUIREMENTS = (
 )
 
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
-MODELS = {
-    "one layer": small_models.layers(1),
-    "four layers": small_models.layers(4),
-    "a node that is not placed": small_models.model(
-        [helper.make_node("Relu", ["x"], ["y"]), helper.make_node("Det", ["y"], ["z"])],
-        [small_models.floats("x", "batch", 4, 4)],
-        ["z"],
-    ),
-}
-
 Epcheck = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -375,51 +365,3 @@ def test_an_npu_that_dxcore_alone_lists_has_facts(run_python: RunPython, tmp_pat
         "driver_version": "32.0.100.3104",
         "luid": "0x00000000_0x0000e001",
     }
-def test_its_records_are_those_of_the_linux_parent(epcheck: Epcheck, tmp_path: Path) -> None:
-    """The worker is the same program of Windows; what its answers become is what the two parents make of them."""
-    options = ("run", "--target", "dml", "--baseline", "none", "--no-reference", "--thin", "--limit", "500")
-    done = epcheck(tmp_path, *options, "--root", "windows")
-    assert done.returncode in (0, 1), done.stdout + done.stderr
-    linux = start_epcheck(*options, "--root", "linux", cwd=tmp_path)
-    assert linux.code == done.returncode, linux.err
-    here, there = (records_by_id(tmp_path / name) for name in ("linux", "windows"))
-    assert len(here) == 500
-    assert list(here) == list(there)
-    assert {name: (fields, there[name]) for name, fields in here.items() if fields != there[name]} == {}
-
-
-def records_by_id(root: Path) -> dict[str, Any]:
-    """Case id -> the fields of its record, in the order of the ids."""
-    records = sorted(reports.read_records(reports.latest(root)), key=lambda record: record.case_id)
-    return {record.case_id: round_numbers(record.to_fields()) for record in records}
-
-
-def round_numbers(value: Any) -> Any:
-    """The value with four digits of each number: the last ones of an accuracy follow the order of threads."""
-    if isinstance(value, float):
-        return float(f"{value:.4g}")
-    if isinstance(value, dict):
-        return {name: round_numbers(each) for name, each in value.items()}
-    return list(map(round_numbers, value)) if isinstance(value, list) else value
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_its_validations_are_those_of_the_linux_parent(epcheck: Epcheck, tmp_path: Path, name: str) -> None:
-    onnx.save(MODELS[name], tmp_path / "model.onnx")
-    options = ("validate", "model.onnx", "--target", "dml", "--baseline", "none", "--dim", "batch=3")
-    done = epcheck(tmp_path, *options, "--json", "windows.json")
-    assert done.returncode in (0, 1), done.stdout + done.stderr
-    linux = start_epcheck(*options, "--json", "linux.json", cwd=tmp_path)
-    assert linux.code == done.returncode, linux.err
-    here, there = (compared(json.loads((tmp_path / f"{each}.json").read_bytes())) for each in ("linux", "windows"))
-    assert here["placement"]["nodes"] != []
-    assert here == there
-
-
-def compared(document: dict[str, Any]) -> Any:
-    """What a validation finds, without times and without what the parent is."""
-    steps = [
-        {key: value for key, value in step.items() if key not in ("create_s", "run_s")} for step in document["steps"]
-    ]
-    found = {key: document[key] for key in ("status", "placement", "verdicts", "faults", "wrong_nodes")}
-    return round_numbers({**found, "steps": steps})
