@@ -76,7 +76,7 @@ def test_a_fault_is_reduced_to_the_least_use_and_its_script_is_wrong(
     assert session["reduced"][1].startswith("reduced to ")
     assert session["extent"].items() >= left.items()
     done = subprocess.run(
-        [sys.executable, "run.py"], cwd=folder, capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, "run.py"], cwd=folder, capture_output=True, encoding="utf-8", check=False, timeout=120
     )
     assert done.returncode == 1
     count = re.fullmatch(r"wrong in (\d+) of (\d+) runs", done.stdout.splitlines()[-1])
