@@ -73,7 +73,7 @@ def test_a_conformance_failure_ends_with_1_and_is_named(tmp_path: Path, monkeypa
     assert first[1] in {"steps_omitted", "steps_omitted_past_the_end"}  # of two at once, either may end first
     assert first[2] == f"{target} {why}"
     assert "failure Slice, 2 cases, crash, blame: candidate: the process ends" in summary
-    assert 'smallest: epcheck repro "Slice-1/float32/steps_omitted[runtime]" --out repro' in summary
+    assert f'smallest: epcheck show "Slice-1/float32/steps_omitted[runtime]" --target "{target}"' in summary
 
 
 @posix

@@ -72,7 +72,8 @@ def test_a_failure_is_told_in_words() -> None:
     assert code == 1
     crash = "crashes: the worker process ended: killed by SIGABRT; cpu is right"
     assert f"crash, blame: candidate: python:faulty_backends:aborts_always {crash}" in output
-    assert 'reproduce with: epcheck repro "Slice-1/float32/steps_omitted[runtime]" --out repro' in output
+    command = 'epcheck show "Slice-1/float32/steps_omitted[runtime]" --target "python:faulty_backends:aborts_always"'
+    assert f"reproduce with: {command}" in output
     assert "Traceback" not in output
     assert ".py:" not in output.split("= FAILURES =")[1].split("short test summary")[0]
 
