@@ -141,6 +141,8 @@ def _of_node(case: CaseFacts) -> Iterator[tuple[str, Fact]]:
     yield from ((f"beside {other}", True) for other in case.beside)
     if not case.beside:
         parameters |= {value.name: numbers for value in inputs if (numbers := _numbers(value)) is not None}
+        if "group" in parameters and len(inputs) > 1 and len(inputs[1].shape) > 2:
+            parameters.setdefault("kernel_shape", list(inputs[1].shape[2:]))  # as Conv infers it
         yield from _of_broadcast(inputs, outputs)
     for name, values in parameters.items():
         yield from _of_parameter(name, values)
@@ -213,6 +215,9 @@ def _of_relations(parameters: Mapping[str, Any], inputs: Sequence[Value]) -> Ite
         yield "axis is the first one", axis == 0
         yield "size of the axis", first[axis]
         yield from _of_size("size of the axis", first[axis])
+        for value in inputs[1:]:
+            if len(value.shape) == 1:
+                yield f"number of elements of {value.name} < the size of the axis", value.shape[0] < first[axis]
     yield from _of_axes(parameters.get("axes"), len(first))
     yield from _of_sizes(parameters, inputs)
     for name, values in parameters.items():
@@ -249,6 +254,7 @@ def _of_axes(axes: Any, rank: int) -> Iterator[tuple[str, Fact]]:
         last = {axis % rank == rank - 1 for axis in axes}
         yield "one of axes is the last axis", True in last
         yield "one of axes is another than the last axis", False in last
+        yield "one of axes is the first axis", any(axis % rank == 0 for axis in axes)
 
 
 def _of_sizes(parameters: Mapping[str, Any], inputs: Sequence[Value]) -> Iterator[tuple[str, Fact]]:
@@ -440,3 +446,6 @@ def _of_broadcast(inputs: Sequence[Value], outputs: Sequence[Value]) -> Iterator
     yield "the second input has the lower rank", len(second) < len(first)
     yield "the first input is broadcast", first != result
     yield "the second input is broadcast", second != result
+    yield "the first two inputs are broadcast", result not in (first, second)
+    yield "smallest rank of the first two inputs", min(len(first), len(second))
+    yield "least number of elements of the first two inputs", min(math.prod(first), math.prod(second))

@@ -123,7 +123,7 @@ def test_the_tutorial_runs_as_it_is_written(tmp_path: Path, monkeypatch: pytest.
             seen.append(done.out)
     assert len(seen) == 9
     assert "equal values must come with the lower index first" in seen[0]
-    assert "smallest: epcheck repro" in seen[0]
+    assert "smallest: epcheck show" in seen[0]
     assert "no conformance failure" in seen[5]
     assert "First night" in seen[6]
     assert "No new failure in" in seen[7]
