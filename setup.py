@@ -91,6 +91,9 @@ class EditableWheel(editable_wheel):
             write_pyright_settings(root)
         except (ImportError, OSError) as error:
             warnings.warn(f"no links in '{root / LINKS}': {error}; type checkers will not find epcheck", stacklevel=1)
+            # The hook takes a folder of `epcheck` for the whole of it: `python -m epcheck` is left out.
+            self.distribution.py_modules = []
+            (self.distribution.package_dir or {}).pop("epcheck", None)
             return super()._select_strategy(name, tag, build_lib)
         return _StaticPth(self.distribution, name, [root / LINKS])
 
