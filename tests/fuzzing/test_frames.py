@@ -50,6 +50,7 @@ class Process:
         self.started, self.killed_because = 0.0, ""
 
     def send(self, _frame: list[bytes]) -> None: ...
+    def take_pid(self, _stated: object) -> None: ...
     def kill(self, because: str) -> None:
         self.killed_because = because
 
