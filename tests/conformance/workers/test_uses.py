@@ -384,8 +384,9 @@ def test_sessions_that_cannot_be_created_leave_room_for_others() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="handles are counted there, threads are not")
 def test_what_released_sessions_leave_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uses, "SESSIONS_S", 60.0)
-    counted = uses.SESSIONS - uses.SESSIONS // 4
+    fewest = replace(uses.USES["lifecycle=repeated"], extent=uses.Extent(sessions=uses.FEWEST_SESSIONS))
+    monkeypatch.setitem(uses.USES, "lifecycle=repeated", fewest)
+    counted = uses.FEWEST_SESSIONS * 3 // 4
     handles = Leaks(lambda: os.open(os.devnull, os.O_RDONLY))
     try:
         assert differs("lifecycle=repeated", handles) == (
