@@ -30,8 +30,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_broke_stands_below_the_verdict_and_is_a_filter(browser: Browser, page: Path) -> None:
     browser.open(page)
     assert " ".join(browser.text(".hero .since").split()) == (
-        "Since 2025-01-01 03:04:05 UTC: 1 broke 1 repaired 1 failed before Changed: driver: 535 → 540; runtime unknown. "
-        "Causes: 1 still there"
+        "Since 2025-01-01 03:04:05 UTC: 1 broke 1 repaired 1 failed before "
+        "Changed: driver: 535 → 540; runtime unknown. Causes: 1 still there"
     )
     assert browser.texts(".finding .badge.worse") == ["1 broke"]
     browser.click(".since .badge.worse")
