@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import windows_session
 
 from epcheck import reports
 from epcheck.conformance import lab
@@ -46,17 +47,7 @@ def site(wheel: Path, installed_lab: None, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="module")
 def prefix(installed_lab: None, tmp_path_factory: pytest.TempPathFactory) -> Path:  # noqa: ARG001
-    """A Wine prefix of our own, and so a server of our own: Wine's server opens files for its programs, and one that a
-    jailed worker of another test started may write in the lab's folders only."""
-    shared, own = Path(lab.python_launch().env["WINEPREFIX"]), tmp_path_factory.mktemp("prefix")
-    for entry in shared.iterdir():
-        if entry.name == "drive_c":
-            (own / entry.name).symlink_to(entry)
-        elif entry.name == "dosdevices":
-            shutil.copytree(entry, own / entry.name, symlinks=True)
-        elif entry.name != "wineserver":  # which names the server's folder
-            shutil.copy2(entry, own)
-    return own
+    return windows_session.copy_prefix(tmp_path_factory.mktemp("own") / "prefix")
 
 
 @pytest.fixture(scope="module")

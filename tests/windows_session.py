@@ -124,7 +124,7 @@ def install_site() -> Path:
 
 
 def copy_prefix(own: Path) -> Path:
-    """A Wine prefix of our own, and so a server of our own, which lives as long as pytest does: Wine's server opens
+    """A Wine prefix of our own, and so a server of our own, which lives as long as its programs: Wine's server opens
     files for its programs, and one that a jailed worker of the lab started may write in the lab's folders only."""
     shared = Path(lab.python_launch().env["WINEPREFIX"])
     own.mkdir()

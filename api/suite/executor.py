@@ -95,10 +95,10 @@ class _Here:
         self._first = first
         self._say = progress.say
         self._workers = workers
-        self._targets, self._baseline, self._reference = _targets(options, progress)
+        config = load_config(options.config)
+        self._targets, self._baseline, self._reference = _targets(options, config, progress)
         self._below = _below(self._targets) if options.explain else {}
         uses = USES if options.uses is not UsedCases.NONE else ()
-        config = load_config(options.config)
         compilers = [_resolve(name, config, options, progress) for name in dict.fromkeys(options.context_from)]
         self._variants = variants_of(self._targets, tuple(dict.fromkeys((*options.variants, *uses))), compilers)
         self._notes: tuple[str, ...] = ()
@@ -158,8 +158,9 @@ class _Here:
         return ((target.name, entry) for target in narrowed for entry in target.expectations)
 
 
-def _targets(options: RunOptions, progress: Progress) -> tuple[tuple[Target, ...], Target | None, Target | None]:
-    config = load_config(options.config)
+def _targets(
+    options: RunOptions, config: dict[str, Any], progress: Progress
+) -> tuple[tuple[Target, ...], Target | None, Target | None]:
     specifications = tuple(dict.fromkeys(options.targets)) or (_best(progress),)
     extra = tuple(entry for path in options.expect for entry in expectation_file.load(path))
     candidates = claim_file.with_tables(

@@ -20,15 +20,6 @@ STEPS = ("create", "run", "repeat", "timing")
 MAX_MESSAGE = 8192
 """Characters of a worker's message that are read. Ours sends half as many."""
 
-DEVICE_LOST = re.compile(
-    r"887A00(?:05|06|07|20)|DXGI_ERROR_(?:DEVICE_(?:REMOVED|HUNG|RESET)|DRIVER_INTERNAL_ERROR)"
-    r"|CUDA failure 7(?:00|02|1[04-9])\b",
-    re.IGNORECASE,
-)
-"""How a provider reports that the device is gone: every later session of the process fails, too. The codes are those of
-DXGI_ERROR_DEVICE_REMOVED, _HUNG and _RESET and of DXGI_ERROR_DRIVER_INTERNAL_ERROR in winerror.h, and those of
-`cudaError_t` after which a process has to be started again (driver_types.h): 700 is an illegal memory access."""
-
 LOSSES = {
     "887A0005": "removed: unplugged, disabled, its driver updated, or reset after it did not respond (TDR)",
     "887A0006": "hung: it did not respond to commands that it was sent, and the system reset it (TDR)",
@@ -44,6 +35,10 @@ LOSS_NAMES = {
     "DXGI_ERROR_DRIVER_INTERNAL_ERROR": "887A0020",
 }
 """Their names in winerror.h."""
+
+DEVICE_LOST = re.compile(rf"{'|'.join([*LOSSES, *LOSS_NAMES])}|CUDA failure 7(?:00|02|1[04-9])\b", re.IGNORECASE)
+"""How a provider reports that the device is gone: every later session of the process fails, too. CUDA's codes are those
+of `cudaError_t` after which a process has to be started again (driver_types.h): 700 is an illegal memory access."""
 
 OUT_OF_MEMORY = re.compile(r"8007000E|bad[ _]alloc|Failed to allocate memory", re.IGNORECASE)
 """How a provider reports that there is no memory left; 8007000E is E_OUTOFMEMORY."""
