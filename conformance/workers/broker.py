@@ -48,7 +48,12 @@ class BrokeredWorker:
         self.pid, self.resident_bytes, self.cpu_seconds = 0, 0, 0.0
         self.returncode: int | None = None
         self._broker, self._number = broker, number
-        self._exited = threading.Event()
+        self._exited, self._measured = threading.Event(), threading.Event()
+
+    def wait_for_memory(self, seconds: float) -> int:
+        """Its resident memory in bytes; where nothing was reported of it so far, what is within so many seconds."""
+        self._measured.wait(seconds)
+        return self.resident_bytes
 
     def poll(self) -> int | None:
         return self.returncode
@@ -71,10 +76,12 @@ class BrokeredWorker:
             self.pid = value
         elif kind == MEMORY:
             self.resident_bytes = value
+            self._measured.set()
         elif kind == CPU:
             self.cpu_seconds = value / 1e6
         elif kind == EXITED:
             self.returncode, self.resident_bytes = value, 0
+            self._measured.set()
             self._exited.set()
 
 

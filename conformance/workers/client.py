@@ -162,9 +162,9 @@ class WorkerClient:
         """When its handshake began, on time.monotonic's clock; 0 where there is no worker."""
         return 0.0 if self._process is None else self._process.started
 
-    def resident_bytes(self) -> int:
-        """Resident memory of the worker; 0 where there is none."""
-        return 0 if self._process is None else self._process.resident_bytes()
+    def resident_bytes(self, wait_s: float = 0.0) -> int:
+        """Resident memory of the worker; 0 where there is none. wait_s: as of a WorkerProcess."""
+        return 0 if self._process is None else self._process.resident_bytes(wait_s)
 
     def owns(self, event: Event) -> bool:
         """Whether the event comes from the present worker; those of earlier ones mean nothing."""

@@ -201,13 +201,14 @@ class WorkerProcess:
         """The process id of the worker, as far as it is known; otherwise of what was started."""
         return self._own or self.process.pid
 
-    def resident_bytes(self) -> int:
+    def resident_bytes(self, wait_s: float = 0.0) -> int:
         """Resident memory of the process that was started and of all that it has started, whatever the worker says of
-        itself; 0 when it is gone. It is measured anew after MEASURE_AFTER_S."""
+        itself; 0 when it is gone. It is measured anew after MEASURE_AFTER_S. wait_s: seconds for which the first report
+        about a worker of the process outside is waited for."""
         if self.process.poll() is not None:
             return 0
         if isinstance(self.process, BrokeredWorker):
-            return self.process.resident_bytes
+            return self.process.wait_for_memory(wait_s)
         now = time.monotonic()
         if now - self._measured_at > MEASURE_AFTER_S or not self._resident_bytes:  # it may not have been forked yet
             self._measured_at, self._resident_bytes = now, self._measure(now)

@@ -33,6 +33,9 @@ from epcheck.models.graph.feed import Feed
 Level = Literal["disabled", "basic", "extended", "all"]
 """Graph optimisation levels of onnxruntime.GraphOptimizationLevel."""
 
+MEASURED_S = 1.0
+"""Seconds for which the first measurement of a worker's memory is waited for."""
+
 DEADLINE_S = 300.0
 """Seconds that each step of a whole model may take."""
 
@@ -115,8 +118,9 @@ class ModelSessions:
         return self._client.is_ready
 
     def resident_bytes(self) -> int:
-        """Of the worker's memory; 0 where there is none."""
-        return self._client.resident_bytes()
+        """Of the worker's memory; 0 where there is none. A worker that has run for milliseconds may not have been
+        measured yet."""
+        return self._client.resident_bytes(MEASURED_S)
 
     def end_worker(self) -> None:
         """End the worker and free its memory; the next run starts another."""

@@ -88,6 +88,17 @@ def test_a_worker_answers_is_measured_and_ends(target: Target) -> None:
 
 
 @pytest.mark.usefixtures("inside")
+def test_the_first_report_of_memory_can_be_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    every_s = broker_server.MEASURE_EVERY_S
+    monkeypatch.setattr(broker_server, "MEASURE_EVERY_S", 5.0)
+    time.sleep(2 * every_s)  # it measures once more
+    with client_of(RIGHT) as client:
+        wait_until_ready(client)
+        assert client.resident_bytes() == 0
+        assert client.resident_bytes(20.0) > MEBIBYTE
+
+
+@pytest.mark.usefixtures("inside")
 def test_a_worker_that_hangs_is_ended_by_who_asked_for_it() -> None:
     with client_of(HANGS) as client:
         client.deadline_s = client.stalled_s = 1.0
