@@ -143,5 +143,8 @@ from .suite.show import Shown as Shown
 from .suite.show import ShowOptions as ShowOptions
 from .suite.show import show as show
 from .suite.shown_case import ShownCase as ShownCase
+from .suite.speed import SpeedOptions as SpeedOptions
+from .suite.speed import SpeedResult as SpeedResult
+from .suite.speed import compare_speed as compare_speed
 from .suite.stream import CaseStream as CaseStream
 from .suite.stream import CaseStreamError as CaseStreamError

@@ -32,6 +32,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "repro": "suite.repro",
         "diff": "runs.diff",
         "report": "runs.report",
+        "speed": "suite.speed",
         "validate": "models.validate",
         "status": "machine.status",
     },

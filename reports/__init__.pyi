@@ -1,4 +1,5 @@
 from .merge import merge_runs as merge_runs
+from .page.speed import write_speed_page as write_speed_page
 from .runs.findings import Finding as Finding
 from .runs.findings import finding_key as finding_key
 from .runs.findings import sample_stem as sample_stem

@@ -99,7 +99,9 @@ class _Here:
         self._targets, self._baseline, self._reference = _targets(options, config, progress)
         self._below = _below(self._targets) if options.explain else {}
         uses = USES if options.uses is not UsedCases.NONE else ()
-        compilers = [_resolve(name, config, options, progress) for name in dict.fromkeys(options.context_from)]
+        compilers = [
+            resolve_target(name, config, options.vulkan, progress) for name in dict.fromkeys(options.context_from)
+        ]
         self._variants = variants_of(self._targets, tuple(dict.fromkeys((*options.variants, *uses))), compilers)
         self._notes: tuple[str, ...] = ()
         self._facts: Facts = {}
@@ -166,12 +168,12 @@ def _targets(
     candidates = claim_file.with_tables(
         [
             replace(found, expectations=(*found.expectations, *extra))
-            for found in (_resolve(s, config, options, progress) for s in specifications)
+            for found in (resolve_target(s, config, options.vulkan, progress) for s in specifications)
         ],
         options.claims,
     )
     chosen = options.baseline or default_baseline(specifications)
-    baseline = None if chosen == "none" else _resolve(chosen, config, options, progress)
+    baseline = None if chosen == "none" else resolve_target(chosen, config, options.vulkan, progress)
     reference = resolve("reference") if options.reference else None
     return candidates, baseline, reference
 
@@ -197,7 +199,9 @@ def _below(candidates: Sequence[Target]) -> dict[str, Target]:
     return found
 
 
-def _resolve(specification: str, config: dict[str, Any], options: RunOptions, progress: Progress) -> Target:
+def resolve_target(specification: str, config: dict[str, Any], vulkan: Path | None, progress: Progress) -> Target:
+    """The target of a specification; the lab, or a runtime, that it needs is installed first. Raises TargetError,
+    LabError, RuntimeInstallError."""
     if sys.platform != "win32" and base_of(specification) in NEED_LAB and not lab.status().installed:
         obstacle = lab.can_install()
         if obstacle:
@@ -205,7 +209,7 @@ def _resolve(specification: str, config: dict[str, Any], options: RunOptions, pr
         _refuse_unknown_release(specification)
         _install_lab(progress)
     with progress.installing() as step:
-        return resolve(specification, config, step, options.vulkan)
+        return resolve(specification, config, step, vulkan)
 
 
 def _best(progress: Progress) -> str:

@@ -21,6 +21,11 @@ Requests                                            Answers
  "shared": {name: name}, "outputs": [name],
  "all_outputs": [name], "sequences", "texts",
  "absent", "tensors"}
+{"op": "speed", "id", "providers", "config",        {"op": "done", "id", "stage", "error", "message", "assignment",
+ "device", "level", "threads", "kept": bool,         "create_s", "run_s", "busy_s", "cpu_s", "tensors",
+ "known": bool, "runs": int, "seconds": float,       "timing": {"runs_ns": [int], "copied_ns": [int]}}
+ "outputs": [name], "wanted": bool,
+ "tensors": model first, then the feeds}
 {"op": "registry", "id", "provider": str,           {"op": "done", "id", "stage", "error", "message",
  "kernels": bool}                                    "schemas", "kernels", "library", "words", "beginnings"}
 {"op": "contract", "id", "part": str, "providers",   {"op": "done", "id", "stage", "error", "message", ...}
@@ -50,6 +55,12 @@ initializers' data, the tensor WEIGHTS, from a file beside the model or, as `wei
 runs sessions as the `use` of `backends/uses.py` does, of the model and of those in the tensors OTHER and a number;
 they share the tensors INITIALIZER and the name of an initializer. Its `extent` has what of the use's own is changed.
 `threads`, `arena`, `parallel` and `deterministic` are options.
+
+`speed` times a block of `runs` runs: in a new session, of which `create_s` and `run_s` tell the creation and the first
+run; with `kept` true, in the session of the request before. With `known` true the model and the feeds are those of the
+last one. Where `runs` is 0, as many are timed as fit into `seconds`. `outputs` are those of the model, which come back
+where `wanted` is true. Where the provider's device has buffers that can be bound, inputs and outputs stay there, and
+`copied_ns` are the times of runs with copies.
 
 `registry` asks for what the build of the runtime has: its `schemas` [[domain, operator]]; where `kernels` is true the
 provider's `kernels` [[domain, operator, first version, last version, {type constraint: [type]}]], a call that ends the

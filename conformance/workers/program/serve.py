@@ -82,6 +82,11 @@ def _answer(
         tensors = iter(list(decode(header, body)))
     except TypeError as error:  # numpy has no such dtype, as int4
         return {"stage": "feed", **failure(error)}, {}
+    if header["op"] == "speed":
+        sent = not header["kept"] and not header["known"]
+        model = next(tensors)[1].tobytes() if sent else b""
+        timed: tuple[dict[str, Any], dict[str, Any]] = backend.speed(header, model, align_all(tensors))
+        return timed
     if header["op"] != "model":
         model = next(tensors)[1].tobytes()
         result: tuple[dict[str, Any], dict[str, Any]] = backend.run(header, model, align_all(tensors))

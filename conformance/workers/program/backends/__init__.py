@@ -5,6 +5,8 @@
     run(request, model, feeds) -> answer, outputs             one case: the session is created, run twice, dropped
     model(request, model, tensors, begin) -> answer, outputs  a whole model, whose session is kept; `begin` reports the
                                                               step that begins
+    speed(request, model, feeds) -> answer, outputs           a block of timed runs; asked of ONNX Runtime's and of
+                                                              callables
     registry(request) -> answer                               which kernels there are; asked of ONNX Runtime's
     contract(request, say) -> answer                          how the provider behaves in a process; asked of ONNX
                                                               Runtime's

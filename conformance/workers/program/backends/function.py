@@ -36,6 +36,7 @@ class FunctionBackend:
         self.call: Callable[..., Any] = call
         self.specification = specification
         self.kept = b""
+        self.timed_model: Any = None
         self.folder: str | None = None
         self.takes_folder = _takes_folder(call)
 
@@ -95,6 +96,30 @@ class FunctionBackend:
         except Exception as error:
             return {**answer, **failure(error)}, {}
         return {**answer, "stage": "done", "repeat_differs": differs}, flatten_values(wanted)
+
+    def speed(
+        self, request: dict[str, Any], model: bytes, feeds: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Time a block of calls; the header, and the outputs where they are wanted. There is no session to create."""
+        answer: dict[str, Any] = {"stage": "run", "assignment": None}
+        if not request["kept"] and not request["known"]:
+            self.timed_model = model, feeds
+
+        def call() -> dict[str, Any]:
+            timed_model, timed_feeds = self.timed_model
+            return self.call_by_name(timed_model, timed_feeds, request["outputs"])
+
+        outputs: dict[str, Any] = {}
+        try:
+            if not request["kept"]:
+                started = time.perf_counter()
+                outputs = call()
+                answer["run_s"] = time.perf_counter() - started
+            answer["timing"] = timing.answer_block(request, call, None)
+            outputs = {name: np.asarray(outputs[name]) for name in request["outputs"]} if request["wanted"] else {}
+        except Exception as error:
+            return {**answer, **failure(error)}, {}
+        return {**answer, "stage": "done"}, outputs
 
     def call_in_use(self, request: dict[str, Any], model: bytes, feeds: dict[str, Any]) -> dict[str, Any]:
         """Its outputs, called once or as a use calls it: a session is a call of the same model."""

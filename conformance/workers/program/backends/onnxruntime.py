@@ -24,6 +24,7 @@ from .directml.removal import HeldDevice
 from .held import HeldSession
 from .kernel_registry import answer_registry
 from .plugin import PluginError, RegisteredPlugin
+from .timed_session import TimedSessions
 from .values import differing, flatten_values, model_feeds, name_outputs
 
 PATTERN = 0xDB
@@ -45,6 +46,7 @@ class OnnxRuntimeBackend:
         self.can_record = hasattr(onnxruntime.InferenceSession, "get_provider_graph_assignment_info")
         self.kept: Any = None
         self.placed: Any = None
+        self.timed = TimedSessions()
         self.held = HeldSession()
         self.device = HeldDevice()
         onnxruntime.set_default_logger_severity(4)
@@ -152,6 +154,12 @@ class OnnxRuntimeBackend:
             self.held.check()
             return {**answer, **self.failure(error)}, {}
         return {**answer, "stage": "done"}, flatten_values(outputs)
+
+    def speed(
+        self, request: dict[str, Any], model: bytes, feeds: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Time a block of runs, of a new session or of the last one."""
+        return self.timed.answer(self, request, model, feeds)
 
     def run_kept(self, request: dict[str, Any], feeds: dict[str, Any]) -> list[Any]:
         """The wanted outputs; those that share the buffer of an input are bound to it."""

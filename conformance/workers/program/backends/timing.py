@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import time
 from collections.abc import Callable
@@ -23,6 +24,38 @@ def runs(run: Callable[[], Any], seconds: float) -> list[float]:
         started = time.perf_counter()
         run()
         taken.append(time.perf_counter() - started)
+    return taken
+
+
+def answer_block(
+    request: dict[str, Any], run: Callable[[], Any], run_with_copies: Callable[[], Any] | None
+) -> dict[str, list[int]]:
+    """Nanoseconds of each run of a block: `runs` of them, after others that warm up, then with copies, a quarter as
+    many, where those are something else. Without `runs`, of as many as fit into `seconds`. The garbage collection of
+    Python is off meanwhile."""
+    count = request["runs"]
+    gc.disable()
+    try:
+        if not count:
+            timed = [round(1e9 * taken) for taken in runs(run, request["seconds"])]
+            count = len(timed)
+        else:
+            timed = run_block(run, count)
+        copied = run_block(run_with_copies, max(count // 4, 1)) if run_with_copies else []
+    finally:
+        gc.enable()
+    return {"runs_ns": timed, "copied_ns": copied}
+
+
+def run_block(run: Callable[[], Any], count: int) -> list[int]:
+    """Nanoseconds of each of so many runs, after a quarter as many that are not counted."""
+    for _ in range(max(count // 4, 1)):
+        run()
+    taken = []
+    for _ in range(count):
+        started = time.perf_counter_ns()
+        run()
+        taken.append(time.perf_counter_ns() - started)
     return taken
 
 

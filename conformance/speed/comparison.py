@@ -1,0 +1,272 @@
+"""Two targets on one node, in rounds: each times both in new sessions, as A B B A or B A A B."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+import psutil
+
+from epcheck.conformance.records.speed import (
+    COPIED,
+    CREATE,
+    FIRST,
+    PHASES,
+    RUN,
+    UNDECIDED,
+    PhaseRatio,
+    SpeedComparison,
+)
+from epcheck.conformance.speed.sequential import Interval, count_left_out, estimate, judge
+from epcheck.conformance.speed.timed_target import Block, NotTimedError, TimedModel, TimedTarget
+from epcheck.generators.array import Array
+from epcheck.generators.speed_shapes import TimedNode
+
+PROBE_S = 0.05
+"""Seconds of the block that is not counted: it says how many runs a block is worth."""
+
+BLOCK_S, LONGEST_BLOCK_S = 0.004, 0.1
+"""Seconds of a block: all of a round take as long as a session that is created and run once, but no block is shorter or
+longer than that."""
+
+CYCLES = 5
+"""A B B A in a round: short blocks that follow each other closely find the machine in the same state."""
+
+FEWEST_RUNS, MOST_RUNS = 3, 1001
+"""Of a block."""
+
+MOST_ROUNDS = 400
+
+WIDE = 1.1
+"""A measurement goes on while the ends of an interval are further apart than this factor."""
+
+BUSY, DRIFT = 1.1, 1.1
+"""From which ratio on it is said that two blocks of one session differ, and first and last rounds of one target."""
+
+OTHERS = 0.25
+"""Processors that other programs use from which on the machine is said to be busy."""
+
+CLOSE = {"float16": 2e-2, "float32": 1e-3, "float64": 1e-6}
+"""How far outputs of both targets may be apart, of the largest absolute value; other dtypes may by one."""
+
+
+@dataclass(frozen=True)
+class SpeedTest:
+    """When a measurement has seen enough. alpha: of one interval. judged: the phases that have to be decided.
+    max_slowdown: the ratio that they are compared with besides; None for none."""
+
+    alpha: float
+    judged: tuple[str, ...]
+    max_slowdown: float | None
+
+    @property
+    def fewest_rounds(self) -> int:
+        """Rounds before an interval has ends."""
+        return next(rounds for rounds in range(1, MOST_ROUNDS) if count_left_out(rounds, self.alpha))
+
+    def is_settled(self, phases: Sequence[PhaseRatio]) -> bool:
+        """Whether no further round is needed."""
+        limit = self.max_slowdown
+        for phase in phases:
+            if phase.phase in self.judged:
+                is_open = limit is not None and phase.low <= limit < phase.high
+                if is_open or phase.verdict == UNDECIDED or phase.high > WIDE * phase.low:
+                    return False
+        return True
+
+
+@dataclass(frozen=True)
+class Round:
+    """The blocks of one session of each target, in time: those of a cycle A B B A, or B A A B, are two of each."""
+
+    a: tuple[Block, ...]
+    b: tuple[Block, ...]
+
+    def seconds(self, phase: str) -> tuple[float, float] | None:
+        """The times of A and B; None where one of them has no such phase."""
+        a, b = ([_time_of(block, phase) for block in blocks] for blocks in (self.a, self.b))
+        if phase in (CREATE, FIRST):
+            a, b = a[:1], b[:1]
+        if None in a or None in b:
+            return None
+        return statistics.median(map(float, a)), statistics.median(map(float, b))  # type: ignore[arg-type]
+
+    def logarithm(self, phase: str) -> float | None:
+        """That of B's time over A's; None where there is none. Of runs it is the median of the cycles: a drift of the
+        machine that is steady acts on A B B A alike, and one disturbance on one cycle."""
+        times = self.seconds(phase)
+        if times is None or min(times) <= 0:
+            return None
+        if phase in (CREATE, FIRST):
+            return math.log(times[1] / times[0])
+        a, b = ([math.log(_time_of(block, phase) or 1.0) for block in blocks] for blocks in (self.a, self.b))
+        each = range(0, len(a), 2)
+        return statistics.median((b[place] + b[place + 1] - a[place] - a[place + 1]) / 2 for place in each)
+
+
+def _time_of(block: Block, phase: str) -> float | None:
+    return {CREATE: block.create_s, FIRST: block.first_s, RUN: block.run_s, COPIED: block.copied_s}[phase]
+
+
+def compare(
+    node: TimedNode,
+    sides: tuple[TimedTarget, TimedTarget],
+    test: SpeedTest,
+    seconds: float,
+    say: Callable[[str], None] = lambda _words: None,
+) -> SpeedComparison:
+    """Time a node on both targets until the test is settled, or the seconds are over. say: takes what is done.
+
+    Raises TargetDown where a worker cannot be started. What a target does not run, or too slowly, is the trouble of the
+    comparison.
+    """
+    started, busy = time.monotonic(), _Load()
+    rounds: list[Round] = []
+    trouble = ""
+    notes: tuple[str, ...] = ()
+    try:
+        model = build(node)
+        say(f"{node.id}: first sessions")
+        probes = tuple(side.time_new_session(model, 0, PROBE_S, wanted=True) for side in sides)
+        notes = describe_outputs(*(probe.outputs for probe in probes))
+        runs = choose_runs(probes, seconds / (4 * CYCLES * 2 * test.fewest_rounds))
+        order = np.random.default_rng(38)
+        while len(rounds) < MOST_ROUNDS:
+            rounds.append(_time_round(model, sides, runs, bool(order.integers(2))))
+            phases = find_ratios(rounds, test.alpha)
+            run = next(phase for phase in phases if phase.phase == RUN)
+            say(f"{node.id}: {run.ratio:.3f} in {len(rounds)} rounds")
+            spent = time.monotonic() - started
+            if test.is_settled(phases) or spent + spent / (len(rounds) + 1) > seconds:
+                break
+    except NotTimedError as error:
+        trouble = str(error)
+    spent = time.monotonic() - started
+    if trouble or not rounds:
+        rounds = []
+    elif len(rounds) < test.fewest_rounds:
+        notes += (f"{len(rounds)} rounds in {spent:.1f} s, {test.fewest_rounds} are needed: "
+                  f"give --seconds more",)  # fmt: skip
+    return SpeedComparison(
+        node.id, node.operator, node.dtype, node.sizes, len(rounds), round(spent, 3),
+        tuple(find_ratios(rounds, test.alpha)), trouble,
+        (*notes, *describe_steadiness(rounds, (sides[0].target.name, sides[1].target.name)), *busy.describe(rounds)),
+    )  # fmt: skip
+
+
+def probe_run_s(node: TimedNode, side: TimedTarget) -> float:
+    """Seconds of a run on one target, by a short block. Raises NotTimedError, TargetDown."""
+    return side.time_new_session(build(node), 0, PROBE_S).run_s
+
+
+def build(node: TimedNode) -> TimedModel:
+    """Its model and feeds, with the names of its outputs."""
+    content, feeds = node.build()
+    outputs = onnx.load_from_string(content).graph.output
+    return TimedModel(node.id, content, feeds, tuple(value.name for value in outputs))
+
+
+def choose_runs(probes: Sequence[Block], longest_s: float) -> int:
+    """How many runs a block has, the same on both sides. longest_s: of the slower one's block."""
+    session = min((probe.create_s or 0.0) + (probe.first_s or 0.0) for probe in probes)
+    block = min(max(session / (2 * CYCLES), BLOCK_S), LONGEST_BLOCK_S, longest_s)
+    return min(max(round(block / max(probe.run_s for probe in probes)), FEWEST_RUNS), MOST_RUNS) | 1
+
+
+def _time_round(model: TimedModel, sides: tuple[TimedTarget, TimedTarget], runs: int, swap: bool) -> Round:
+    """swap: as B A A B. By chance: then A and B differ, if they are the same, as probably in one direction as in the
+    other."""
+    outer, inner = reversed(sides) if swap else sides
+    around = [outer.time_new_session(model, runs)]
+    within = [inner.time_new_session(model, runs)]
+    while len(around) < 2 * CYCLES:
+        within.append(inner.time_again(model, runs))
+        around.append(outer.time_again(model, runs))
+        if len(around) < 2 * CYCLES:
+            around.append(outer.time_again(model, runs))
+            within.append(inner.time_again(model, runs))
+    blocks = tuple(around), tuple(within)
+    return Round(*reversed(blocks)) if swap else Round(*blocks)
+
+
+def find_ratios(rounds: Sequence[Round], alpha: float) -> list[PhaseRatio]:
+    """The phases that all rounds have, each with its ratio and interval."""
+    found = []
+    for phase in PHASES:
+        logarithms = [value for each in rounds if (value := each.logarithm(phase)) is not None]
+        times = [pair for each in rounds if (pair := each.seconds(phase)) is not None]
+        if rounds and len(logarithms) == len(times) == len(rounds):
+            interval: Interval = estimate(logarithms, alpha)
+            a_s, b_s = (statistics.median(side) for side in zip(*times, strict=True))
+            found.append(PhaseRatio(phase, a_s, b_s, interval.ratio, interval.low, interval.high, judge(interval)))
+    return found
+
+
+def describe_steadiness(rounds: Sequence[Round], names: tuple[str, str]) -> tuple[str, ...]:
+    """What blocks of one target say of the machine: whether two of one session agree, and the first and last rounds."""
+    notes = []
+    for name, blocks in zip(names, ([each.a for each in rounds], [each.b for each in rounds]), strict=True):
+        if len(blocks) < 6:
+            continue
+        apart = math.exp(statistics.median(abs(math.log(each[0].run_s / each[1].run_s)) for each in blocks))
+        if apart > BUSY:
+            notes.append(f"two blocks of one session of '{name}' differ by a factor of {apart:.2f} in the median round")
+        third = len(blocks) // 3
+        early, late = (statistics.median(each[0].run_s for each in part) for part in (blocks[:third], blocks[-third:]))
+        if not 1 / DRIFT < late / early < DRIFT:
+            notes.append(
+                f"runs of '{name}' took {late / early:.2f} times as long at the end: the clock, or other programs"
+            )
+    return tuple(dict.fromkeys(notes))
+
+
+class _Load:
+    """The processors that programs other than these two workers use, from now on."""
+
+    def __init__(self) -> None:
+        self._at, self._busy = time.monotonic(), _busy_s()
+        self._own = time.process_time()
+
+    def describe(self, rounds: Sequence[Round]) -> tuple[str, ...]:
+        """In a sentence, where they are many."""
+        wall = time.monotonic() - self._at
+        ours = time.process_time() - self._own + sum(block.cpu_s for each in rounds for block in (*each.a, *each.b))
+        others = (_busy_s() - self._busy - ours) / max(wall, 1e-3)
+        if not rounds or others < OTHERS:
+            return ()
+        return (f"the machine was busy: other programs used {others:.1f} of {psutil.cpu_count()} processors",)
+
+
+def _busy_s() -> float:
+    """Seconds that all processors have worked since the machine started."""
+    times = psutil.cpu_times()
+    return float(times.user + times.system)
+
+
+def describe_outputs(a: dict[str, Array], b: dict[str, Array]) -> tuple[str, ...]:
+    """What is different in the outputs of both targets, in sentences: values are not judged, but a run that computes
+    something else is no comparison."""
+    for name in sorted({*a, *b}):
+        if name not in a or name not in b:
+            return (f"only one target gives the output '{name}'",)
+        first, other = a[name], b[name]
+        if (first.shape, first.dtype) != (other.shape, other.dtype):
+            return (f"the output '{name}' is {first.dtype} {list(first.shape)} and {other.dtype} {list(other.shape)}",)
+        if first.size and _are_apart(first, other):
+            return (f"the values of '{name}' differ: see which is wrong with epcheck run",)
+    return ()
+
+
+def _are_apart(first: Array, other: Array) -> bool:
+    wide, others = first.astype(np.float64), other.astype(np.float64)
+    if (np.isfinite(wide) != np.isfinite(others)).any():
+        return True
+    finite = np.isfinite(wide)
+    largest = float(np.abs(wide[finite]).max(initial=0.0))
+    allowed = CLOSE[first.dtype.name] * largest if first.dtype.name in CLOSE else 1.0
+    return bool((np.abs(wide - others)[finite] > allowed).any())

@@ -1,0 +1,214 @@
+"""Two targets on one node: what rounds come to, and real workers of stated speed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from epcheck.conformance.records.speed import (
+    CREATE,
+    EQUIVALENT,
+    FASTER,
+    FIRST,
+    RUN,
+    SLOWER,
+    UNDECIDED,
+    PhaseRatio,
+    SpeedComparison,
+)
+from epcheck.conformance.speed.comparison import (
+    Round,
+    SpeedTest,
+    build,
+    choose_runs,
+    compare,
+    describe_outputs,
+    describe_steadiness,
+    find_ratios,
+)
+from epcheck.conformance.speed.timed_target import Block, NotTimedError, TimedTarget, read_block
+from epcheck.conformance.targets.specification import resolve
+from epcheck.conformance.workers.idle_workers import IdleWorkers
+from epcheck.conformance.workers.session_result import session_result
+from epcheck.generators.speed_shapes import TimedNode, timed_nodes
+
+TEST = SpeedTest(0.001, (RUN,), None)
+
+
+def block(run_s: float, create_s: float | None = 0.002, first_s: float | None = 0.003) -> Block:
+    return Block(create_s, first_s, run_s, None, 5, run_s * 5)
+
+
+def test_a_steady_drift_acts_on_both_targets_alike() -> None:
+    """A B B A at 1, 2, 3, 4: A's geometric mean is sqrt(1 * 4), where the machine slows down by a factor each time."""
+    times = [1.1**place for place in range(4)]
+    found = Round((block(times[0]), block(times[3])), (block(1.3 * times[1]), block(1.3 * times[2])))
+    assert math.exp(found.logarithm(RUN) or 0) == pytest.approx(1.3)
+
+
+def test_one_disturbed_cycle_does_not_move_a_round() -> None:
+    a = tuple(block(1.0) for _ in range(10))
+    b = (*(block(1.2) for _ in range(8)), block(9.0), block(1.2))
+    found = Round(a, b)
+    assert math.exp(found.logarithm(RUN) or 0) == pytest.approx(1.2)
+    assert found.seconds(RUN) == (1.0, 1.2)
+
+
+def test_phases_are_those_that_both_targets_have() -> None:
+    rounds = [Round((block(1.0), block(1.0)), (block(2.0, None), block(2.0, None)))] * 12
+    assert [(phase.phase, round(phase.ratio, 6), phase.verdict) for phase in find_ratios(rounds, 0.01)] == [
+        (FIRST, 1.0, EQUIVALENT),
+        (RUN, 2.0, SLOWER),
+    ]
+    assert find_ratios([], 0.01) == []
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict", "limit", "settled"),
+    [
+        (1.15, 1.21, SLOWER, None, True),
+        (1.05, 1.30, SLOWER, None, False),  # known to be slower, not by how much
+        (0.97, 1.03, EQUIVALENT, 1.1, True),
+        (1.05, 1.12, SLOWER, 1.1, False),  # on both sides of what is allowed
+        (1.11, 1.14, SLOWER, 1.1, True),
+        (0.99, 1.08, UNDECIDED, 1.1, False),
+    ],
+)
+def test_when_a_measurement_has_seen_enough(
+    low: float, high: float, verdict: str, limit: float | None, settled: bool
+) -> None:
+    ratios = [
+        PhaseRatio(RUN, 1.0, 1.0, 1.0, low, high, verdict),
+        PhaseRatio(CREATE, 1.0, 1.0, 1.0, 0.0, 9.0, UNDECIDED),
+    ]
+    assert SpeedTest(0.01, (RUN,), limit).is_settled(ratios) is settled
+
+
+def test_a_block_has_the_same_runs_on_both_sides() -> None:
+    assert choose_runs([block(1e-4), block(2e-4)], 1.0) == 21  # 4 ms of the slower one, and an odd number
+    assert choose_runs([block(1.0), block(1e-4)], 1.0) == 3
+    assert choose_runs([block(1e-4, 1.0, 1.0)] * 2, 0.01) == 101  # no longer than there is time for
+
+
+def test_what_blocks_say_of_the_machine() -> None:
+    steady = [Round((block(1.0), block(1.0)), (block(1.0), block(1.0)))] * 9
+    throttled = [Round((block(s), block(s)), (block(1.0), block(1.0))) for s in (1, 1, 1, 1, 1, 1, 1.3, 1.3, 1.3)]
+    busy = [Round((block(1.0), block(1.5)), (block(1.0), block(1.0)))] * 9
+    assert describe_steadiness(steady, ("x", "y")) == ()
+    assert describe_steadiness(throttled, ("x", "y")) == (
+        "runs of 'x' took 1.30 times as long at the end: the clock, or other programs",
+    )
+    assert describe_steadiness(busy, ("x", "y")) == (
+        "two blocks of one session of 'x' differ by a factor of 1.50 in the median round",
+    )
+
+
+def test_outputs_that_differ_are_told() -> None:
+    values = np.array([1.0, 2.0, np.nan], np.float32)
+    assert describe_outputs({"y": values}, {"y": values + np.float32(1e-6)}) == ()
+    assert describe_outputs({"y": values}, {"y": values + 1}) == (
+        "the values of 'y' differ: see which is wrong with epcheck run",
+    )
+    assert describe_outputs({"y": values}, {}) == ("only one target gives the output 'y'",)
+    assert describe_outputs({"y": values}, {"y": values[:2]}) == ("the output 'y' is float32 [3] and float32 [2]",)
+
+
+@pytest.mark.parametrize(
+    "timing",
+    [{}, {"runs_ns": [], "copied_ns": []}, {"runs_ns": "1", "copied_ns": []}, {"runs_ns": [1, "x"], "copied_ns": []},
+     {"runs_ns": [-5], "copied_ns": []}, {"runs_ns": [float("inf")], "copied_ns": []},
+     {"runs_ns": [1] * 10_001, "copied_ns": []}],
+)  # fmt: skip
+def test_times_that_are_none_are_refused(timing: dict[str, object]) -> None:
+    header = {"stage": "done", "timing": timing, "busy_s": 0.1, "cpu_s": 0.1}
+    with pytest.raises((KeyError, TypeError, ValueError)):
+        read_block(header, session_result(header), {})
+
+
+@pytest.fixture
+def idle() -> Iterator[IdleWorkers]:
+    with closing(IdleWorkers()) as workers:
+        yield workers
+
+
+@pytest.fixture
+def relu() -> TimedNode:
+    return next(node for node in timed_nodes() if node.id == "Relu-14/float32/256_ki")
+
+
+@pytest.fixture(autouse=True)
+def _here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(Path(__file__).parent)
+
+
+def run_both(idle: IdleWorkers, node: TimedNode, a: str, b: str, seconds: float = 20.0) -> SpeedComparison:
+    sides = TimedTarget(resolve(a), idle, 1), TimedTarget(resolve(b), idle, 1)
+    try:
+        return compare(node, sides, TEST, seconds)
+    finally:
+        for side in sides:
+            side.end()
+
+
+def timed(name: str) -> str:
+    return f"python:timed_backends:{name}"
+
+
+@pytest.mark.slow
+def test_one_and_a_half_times_as_slow_is_told_with_its_ratio(idle: IdleWorkers, relu: TimedNode) -> None:
+    found = run_both(idle, relu, timed("takes_1"), timed("takes_1_5"))
+    run = found.phase(RUN)
+    assert run is not None
+    assert (run.verdict, found.trouble, found.phase(CREATE)) == (SLOWER, "", None)
+    assert run.low <= 1.5 * 1.02
+    assert run.high >= 1.5 / 1.02
+    assert found.rounds >= TEST.fewest_rounds == 13
+    assert "slower by 1." in run.words
+
+
+@pytest.mark.slow
+def test_a_target_beside_itself_is_no_different(idle: IdleWorkers, relu: TimedNode) -> None:
+    found = run_both(idle, relu, "cpu", "cpu")
+    assert [phase.phase for phase in found.phases] == [CREATE, FIRST, RUN]
+    assert {phase.verdict for phase in found.phases} <= {EQUIVALENT, UNDECIDED}
+    assert found.sizes == "262144"
+
+
+@pytest.mark.slow
+def test_what_a_target_does_not_run_has_no_ratio(idle: IdleWorkers, relu: TimedNode) -> None:
+    found = run_both(idle, relu, "cpu", timed("fails"))
+    assert (found.trouble, found.phases) == (f"'{timed('fails')}' does not run it: no kernel of mine", ())
+
+
+@pytest.mark.slow
+def test_other_values_and_too_little_time_are_told(idle: IdleWorkers, relu: TimedNode) -> None:
+    found = run_both(idle, relu, timed("takes_1"), timed("gives_1"), seconds=0.2)
+    run = found.phase(RUN)
+    assert run is not None
+    assert (run.verdict, run.low, run.high) == (UNDECIDED, 0.0, math.inf)
+    assert found.notes[0] == "the values of 'output_0' differ: see which is wrong with epcheck run"
+    assert "s, 13 are needed: give --seconds more" in found.notes[1]
+
+
+@pytest.mark.slow
+def test_a_faster_target_is_told_as_such(idle: IdleWorkers, relu: TimedNode) -> None:
+    found = run_both(idle, relu, timed("takes_1_5"), timed("takes_1"))
+    run = found.phase(RUN)
+    assert run is not None
+    assert run.verdict == FASTER
+    assert run.words.startswith("faster by 1.")
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_lost_takes_one_node_along(idle: IdleWorkers, relu: TimedNode) -> None:
+    side = TimedTarget(resolve("cpu"), idle, 1)
+    side.start()
+    side.end()
+    with pytest.raises(NotTimedError, match="lost its worker"):
+        side.time_again(build(relu), 3)
+    side.end()
