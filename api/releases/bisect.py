@@ -13,6 +13,8 @@ from epcheck.api.option import Option
 from epcheck.api.option_types import JsonFile, Vulkan
 from epcheck.api.progress import SILENT, Progress
 from epcheck.api.releases.bisected import Bisected as Bisected
+from epcheck.api.releases.speed_trier import SpeedTrier
+from epcheck.api.suite.speed import SpeedOptions, select_nodes
 from epcheck.conformance.cache.cache import Cache, default_path
 from epcheck.conformance.records import atomic_file
 from epcheck.conformance.records.record import Record
@@ -39,7 +41,9 @@ from epcheck.reports.diff.compared_runs import open_single, run_at
 class BisectOptions:
     """Which cases, over which releases of what. cases: ids, and runs, whose failures are meant. target: None for the
     run's, or the best of this machine. releases: see `epcheck.conformance.releases.series.choose`. patterns: narrow the
-    failures of runs. expected: take deviations that are expected as well."""
+    failures of runs. expected: take deviations that are expected as well. speed: the cases are nodes of `epcheck
+    speed`, as ids, globs or substrings, and a release is wrong in which one is slower than in the oldest, by more than
+    max_slowdown. seconds: for each node in each release."""
 
     cases: Annotated[tuple[str, ...], Option("Case ids, or a run folder or file for all its failures.", argument=True)]
     target: Annotated[
@@ -53,6 +57,13 @@ class BisectOptions:
         tuple[str, ...], Option("For a run: only these failures (glob or substring); repeat for more.", flags=("-k",))
     ] = ()
     expected: Annotated[bool, Option("For a run: include expected deviations.", flags=("--expected",))] = False
+    speed: Annotated[bool, Option("Bisect the speed of nodes of epcheck speed.", flags=("--speed",))] = False
+    max_slowdown: Annotated[
+        float | None, Option("With --speed: the factor above which a release is wrong.", minimum=1.0, default="1.02")
+    ] = None
+    seconds: Annotated[
+        float | None, Option("With --speed: time for each node and release.", minimum=0.1, default="6")
+    ] = None
     vulkan: Vulkan = None
     config: Annotated[Path | None, Option("Use this epcheck.toml.")] = None
     jobs: Annotated[int | None, Option("Most workers.", flags=("--jobs", "-j"), minimum=1)] = None
@@ -69,15 +80,25 @@ def bisect(options: BisectOptions, *, progress: Progress = SILENT) -> Bisected:
     StoreError for a run that cannot be read or has no failure, TargetError.
     """
     config = load_config(options.config)
-    case_ids, of_runs = _case_ids(options)
+    case_ids, of_runs = (_node_ids(options), None) if options.speed else _case_ids(options)
     series = series_of(options.target or of_runs or ("cpu" if why_no_dml() else "dml"), config)
     releases = choose(series, options.releases, progress.say)
     progress.say(_plan(series, releases, len(case_ids)))
-    trier = _Trier(series, options, config, progress)
+    trier = (
+        SpeedTrier(
+            series,
+            releases[0],
+            config,
+            SpeedOptions(max_slowdown=options.max_slowdown, seconds=options.seconds, vulkan=options.vulkan),
+            progress,
+        )
+        if options.speed
+        else _Trier(series, options, config, progress)
+    )
     found = bisection.bisect(case_ids, releases, trier.run, lambda step: progress.say(_describe_step(series, step)))
     if not any(history.trials for history in found.cases):
         raise ReleaseError(f"no release of {series.package} could be tried; {next(iter(found.left_out.values()))}")
-    bisected = Bisected(series.name, series.package, found, trier.facts)
+    bisected = Bisected(series.name, series.package, found, trier.facts, options.speed)
     if options.json:
         atomic_file.write_text(options.json, bisected.json() + "\n")
     return bisected
@@ -111,6 +132,15 @@ class _Trier:
             except TargetDown as error:
                 raise UnusableReleaseError(str(error)) from error
         return trials
+
+
+def _node_ids(options: BisectOptions) -> tuple[str, ...]:
+    """The nodes of `epcheck speed` that are meant, of both sizes. Raises SelectionError."""
+    found: list[str] = []
+    for pattern in options.cases:
+        exact = [node.id for node in select_nodes(SpeedOptions(patterns=(pattern,)))]
+        found += [pattern] if pattern in exact else exact
+    return tuple(dict.fromkeys(found))
 
 
 def _case_ids(options: BisectOptions) -> tuple[tuple[str, ...], str | None]:

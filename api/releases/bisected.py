@@ -29,12 +29,13 @@ class HistoryGroup:
 @dataclass(frozen=True)
 class Bisected:
     """A bisection. target: without a release. package: whose releases they are. facts: release -> what its worker
-    reports of itself."""
+    reports of itself. speed: the cases are nodes of `epcheck speed`."""
 
     target: str
     package: str
     bisection: Bisection
     facts: Mapping[str, Mapping[str, str]]
+    speed: bool = False
 
     @property
     def wrong_now(self) -> bool:
@@ -64,7 +65,7 @@ class Bisected:
         if found.kind not in CHANGED or found.before is None or found.since is None:
             return ""
         targets = " ".join(f"-t {self.target}@{releases[index]}" for index in (found.before, found.since))
-        return f'epcheck run {targets} -k "{history.case_id}"'
+        return f'epcheck {"speed" if self.speed else "run"} {targets} -k "{history.case_id}"'
 
     def json(self) -> str:
         """One document: `schema` (DOCUMENT_SCHEMA; a reader refuses a newer one), `target`, `package`, `releases`, the

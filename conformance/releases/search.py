@@ -16,6 +16,9 @@ RIGHT, WRONG, CANNOT_RUN = "right", "wrong", "cannot run it"
 """What a release comes to for a case: `cannot run it` is that the provider does not take the node, or that the runtime
 knows no such operator or opset yet."""
 
+SLOWER, UNDECIDED, NOT_TIMED = "slower", "undecided", "not timed"
+"""Statuses of a node whose speed is compared with that in the oldest release; PASS is the fourth."""
+
 STATE_OF = {
     terms.PASS: RIGHT,
     terms.UNPLACED: CANNOT_RUN,
@@ -28,15 +31,18 @@ STATE_OF = {
     terms.ORDER_DEPENDENT: WRONG,
     terms.VARIANT_DEPENDENT: WRONG,
     terms.USAGE_DEPENDENT: WRONG,
+    SLOWER: WRONG,
+    UNDECIDED: CANNOT_RUN,
+    NOT_TIMED: CANNOT_RUN,
 }
-"""Status of a record -> what it says of the release. An unsteady status is wrong: some of its repeats were."""
+"""Status -> what it says of the release. An unsteady status is wrong: some of its repeats were."""
 
 UNSTEADY = (terms.FLAKY, terms.ORDER_DEPENDENT)
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One case on one release, confirmed as the suite confirms. status: of `records.terms`. message: why."""
+    """One case on one release, confirmed as the suite confirms. status: of STATE_OF. message: why."""
 
     status: str
     message: str = ""

@@ -18,6 +18,7 @@ SLICE = "Slice-13/float32/rank_1_last_axis[runtime]"
 
 PLANTED = """
 import os
+import time
 import onnxruntime
 
 if int(os.environ["RELEASE"]) >= 5:
@@ -25,14 +26,20 @@ if int(os.environ["RELEASE"]) >= 5:
 
     def make(self, model, *options, **named):
         made(self, model, *options, **named)
-        self.planted = b"Slice" in model
+        self.planted, self.is_slow = b"Slice" in model, b"Conv" in model
 
     def run(self, *arguments):
-        return [value + self.planted for value in ran(self, *arguments)]
+        started = time.perf_counter()
+        values = ran(self, *arguments)
+        until = started + 1.5 * (time.perf_counter() - started)
+        while self.is_slow and time.perf_counter() < until:
+            pass
+        return [value + self.planted for value in values] if self.planted else values
 
     onnxruntime.InferenceSession.__init__, onnxruntime.InferenceSession.run = make, run
 """
-"""What every made-up release executes at its start: from release 1.5 on the outputs of Slice are 1 too large."""
+"""What every made-up release executes at its start: from release 1.5 on the outputs of Slice are 1 too large, and
+Conv takes 1.5 times as long."""
 
 
 @pytest.fixture
@@ -129,3 +136,20 @@ def test_one_case_is_shown_release_by_release_and_right_now_is_exit_code_0(other
 )
 def test_what_cannot_be_bisected_is_one_sentence(arguments: tuple[str, ...], sentence: str) -> None:
     assert refused("bisect", *arguments).startswith(sentence)
+
+
+@pytest.mark.usefixtures("environments")
+def test_a_planted_slow_down_is_found_in_the_release_that_has_it(tmp_path: Path) -> None:
+    node = "ConvTranspose-11/float32/up_28_batch_1"
+    done = call("bisect", "--speed", node, "--target", "cpu", "--releases", "1.0..1.7", "--max-slowdown", "1.2",
+                "--seconds", "20", "--json", str(tmp_path / "found.json"))  # fmt: skip
+    assert (done.code, done.err) == (1, "")
+    assert f'see both: epcheck speed -t cpu@1.3 -t cpu@1.5 -k "{node}"' in done.out
+    (case,) = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))["cases"]
+    assert case["words"] == ("wrong since 1.5 (slower), right in 1.3; or since 1.4 already, which could not be judged")
+    assert case["trials"]["1.5"]["message"].startswith("slower by 1.")
+    assert case["trials"]["1.0"] == {"status": "pass", "message": "the release that the others are compared with"}
+
+
+def test_speed_is_bisected_of_nodes_that_are_timed() -> None:
+    assert refused("bisect", "--speed", "nowhere", "-t", "cpu").startswith("no node is left to time of nowhere")
