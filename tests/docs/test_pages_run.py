@@ -33,6 +33,7 @@ NOT_RUN = (
     r"^certify --check|^report certificate",  # a certificate, which takes minutes; tests/api/test_certify.py checks one
     r"--borders|--explain|--when|replay repro --target openvino",  # DirectML, a GPU, or another environment
     r"context=|--context-from",  # providers that compile
+    r"^speed .*@",  # installs a release
 )
 """Lines in which one of these is found are not run."""
 
