@@ -62,7 +62,7 @@ class BisectOptions:
         float | None, Option("With --speed: the factor above which a release is wrong.", minimum=1.0, default="1.02")
     ] = None
     seconds: Annotated[
-        float | None, Option("With --speed: time for each node and release.", minimum=0.1, default="6")
+        float | None, Option("With --speed: time for each node and release.", minimum=0.1, default="10")
     ] = None
     vulkan: Vulkan = None
     config: Annotated[Path | None, Option("Use this epcheck.toml.")] = None

@@ -37,7 +37,7 @@ DEFAULT_ROOT = Path("epcheck-speed")
 JSON, HTML = "speed.json", "speed.html"
 """Files of the folder of a comparison."""
 
-EACH_S = 6.0
+EACH_S = 10.0
 """Seconds for each node, where the call does not say how many there are for all."""
 
 FAST_RUN_S = 5e-4

@@ -5,13 +5,13 @@ from __future__ import annotations
 from epcheck.api.suite.speed import HTML, SpeedResult
 from epcheck.cli.terminal.terminal import Table, Terminal
 from epcheck.cli.terminal.text import cut
-from epcheck.conformance.records.speed import CREATE, FASTER, FIRST, SLOWER, UNDECIDED, PhaseRatio, SpeedComparison
+from epcheck.conformance.records.speed import CREATE, FASTER, FIRST, SLOWER, UNDECIDED, PhaseRatio
 
 STYLES = {SLOWER: "red", FASTER: "green", UNDECIDED: "yellow"}
 """Verdict -> the style of its row."""
 
-NOTE = 160
-"""Characters of a note that are shown."""
+NOTE, NOTES = 160, 3
+"""Characters of a note that are shown, and notes."""
 
 
 def show(terminal: Terminal, result: SpeedResult) -> None:
@@ -19,13 +19,11 @@ def show(terminal: Terminal, result: SpeedResult) -> None:
     report = result.report
     table = Table()
     table.add_column("node", fold=True)
-    table.add_column("A", right=True, whole=True)
-    table.add_column("B", right=True, whole=True)
+    table.add_column("A → B", right=True, whole=True)
     table.add_column("B beside A", whole=True)
-    table.add_column("rounds", right=True)
     for each, phase in report.judged_phases():
-        row = each.case, format_time(phase.a_s), format_time(phase.b_s), phase.words, f"{each.rounds}"
-        table.add_row(*row, style=STYLES.get(phase.verdict, ""))
+        times = f"{format_time(phase.a_s)} → {format_time(phase.b_s)}"
+        table.add_row(each.case, times, phase.words, style=STYLES.get(phase.verdict, ""))
     if report.judged_phases():
         terminal.print_table(table)
     for each in report.comparisons:
@@ -34,8 +32,11 @@ def show(terminal: Terminal, result: SpeedResult) -> None:
                 terminal.print(f"{each.case}: {phase.phase} {phase.words}")
     for each in report.failed:
         terminal.print(f"not compared: {each.case}: {cut(each.trouble, NOTE)}", style="yellow")
-    for note, cases in _by_note(report.comparisons).items():
-        terminal.print(f"note: {cut(note, NOTE)} ({cases[0]}{f' and {len(cases) - 1} more' if cases[1:] else ''})")
+    notes = [(each.case, note) for each in report.comparisons for note in each.notes]
+    for case, note in notes[:NOTES]:
+        terminal.print(f"note: {case}: {cut(note, NOTE)}")
+    if len(notes) > NOTES:
+        terminal.print(f"… and {len(notes) - NOTES} more notes; the page has all")
     for each, phase in report.too_slow:
         terminal.print(f"too slow: {each.case}: {phase.words}, more than {report.max_slowdown:g} ×", style="bold red")
     if report.max_slowdown is not None and report.open:
@@ -56,11 +57,3 @@ def format_time(seconds: float) -> str:
 
 def _differs(phase: PhaseRatio) -> bool:
     return phase.verdict in (SLOWER, FASTER)
-
-
-def _by_note(comparisons: tuple[SpeedComparison, ...]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for each in comparisons:
-        for note in each.notes:
-            found.setdefault(note, []).append(each.case)
-    return found

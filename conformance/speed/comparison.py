@@ -34,11 +34,15 @@ BLOCK_S, LONGEST_BLOCK_S = 0.004, 0.1
 """Seconds of a block: all of a round take as long as a session that is created and run once, but no block is shorter or
 longer than that."""
 
-CYCLES = 5
-"""A B B A in a round: short blocks that follow each other closely find the machine in the same state."""
+CYCLES = (5, 3, 1)
+"""A B B A in a round, fewer where a run takes long: short blocks that follow each other closely find the machine in the
+same state."""
 
-FEWEST_RUNS, MOST_RUNS = 3, 1001
-"""Of a block."""
+FEWEST_RUNS, MOST_RUNS = (3, 1), 1001
+"""Of a block; the smaller number where a run takes long."""
+
+SHARE = 0.5
+"""Of the time of a comparison that the rounds may take that are needed at least."""
 
 MOST_ROUNDS = 400
 
@@ -134,10 +138,14 @@ def compare(
         say(f"{node.id}: first sessions")
         probes = tuple(side.time_new_session(model, 0, PROBE_S, wanted=True) for side in sides)
         notes = describe_outputs(*(probe.outputs for probe in probes))
-        runs = choose_runs(probes, seconds / (4 * CYCLES * 2 * test.fewest_rounds))
+        pace = choose_pace(probes, SHARE * seconds / test.fewest_rounds)
+        if pace is None:
+            slowest = max(probe.run_s for probe in probes)
+            raise NotTimedError(f"too little time: {test.fewest_rounds} rounds are needed, and a run takes "
+                                f"{slowest:.2g} s; give --seconds more")  # fmt: skip
         order = np.random.default_rng(38)
         while len(rounds) < MOST_ROUNDS:
-            rounds.append(_time_round(model, sides, runs, bool(order.integers(2))))
+            rounds.append(_time_round(model, sides, pace, bool(order.integers(2))))
             phases = find_ratios(rounds, test.alpha)
             run = next(phase for phase in phases if phase.phase == RUN)
             say(f"{node.id}: {run.ratio:.3f} in {len(rounds)} rounds")
@@ -171,23 +179,32 @@ def build(node: TimedNode) -> TimedModel:
     return TimedModel(node.id, content, feeds, tuple(value.name for value in outputs))
 
 
-def choose_runs(probes: Sequence[Block], longest_s: float) -> int:
-    """How many runs a block has, the same on both sides. longest_s: of the slower one's block."""
-    session = min((probe.create_s or 0.0) + (probe.first_s or 0.0) for probe in probes)
-    block = min(max(session / (2 * CYCLES), BLOCK_S), LONGEST_BLOCK_S, longest_s)
-    return min(max(round(block / max(probe.run_s for probe in probes)), FEWEST_RUNS), MOST_RUNS) | 1
+def choose_pace(probes: Sequence[Block], round_s: float) -> tuple[int, int] | None:
+    """How many cycles a round has, and how many runs a block, the same on both sides. round_s: seconds that a round may
+    take; None where one run of each takes longer."""
+    sessions = [(probe.create_s or 0.0) + (probe.first_s or 0.0) for probe in probes]
+    both = sum(probe.run_s + (probe.copied_s or 0.0) / 4 for probe in probes)
+    for fewest in FEWEST_RUNS:
+        for cycles in CYCLES:
+            longest = (round_s - sum(sessions)) / (2 * cycles) / 1.25
+            if fewest * both <= longest:
+                block = min(max(min(sessions) / (2 * cycles), BLOCK_S), LONGEST_BLOCK_S)
+                runs = round(min(block / max(probe.run_s for probe in probes), longest / both))
+                return cycles, min(max(runs, fewest), MOST_RUNS) | 1
+    return None
 
 
-def _time_round(model: TimedModel, sides: tuple[TimedTarget, TimedTarget], runs: int, swap: bool) -> Round:
-    """swap: as B A A B. By chance: then A and B differ, if they are the same, as probably in one direction as in the
-    other."""
+def _time_round(model: TimedModel, sides: tuple[TimedTarget, TimedTarget], pace: tuple[int, int], swap: bool) -> Round:
+    """pace: cycles, and runs of a block. swap: as B A A B. By chance: then A and B differ, if they are the same, as
+    probably in one direction as in the other."""
+    cycles, runs = pace
     outer, inner = reversed(sides) if swap else sides
     around = [outer.time_new_session(model, runs)]
     within = [inner.time_new_session(model, runs)]
-    while len(around) < 2 * CYCLES:
+    while len(around) < 2 * cycles:
         within.append(inner.time_again(model, runs))
         around.append(outer.time_again(model, runs))
-        if len(around) < 2 * CYCLES:
+        if len(around) < 2 * cycles:
             around.append(outer.time_again(model, runs))
             within.append(inner.time_again(model, runs))
     blocks = tuple(around), tuple(within)

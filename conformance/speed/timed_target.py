@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from epcheck.conformance.records.outcome import TIMED_OUT
 from epcheck.conformance.targets.target import DISABLE_FALLBACK, Target
 from epcheck.conformance.workers.client import WorkerClient, WorkerLost
 from epcheck.conformance.workers.idle_workers import IdleWorkers
@@ -111,7 +112,8 @@ class TimedTarget:
         self._known = ""
         answer = request(self._client, model.name, protocol.encode(header, sent))
         if isinstance(answer, WorkerLost):
-            raise NotTimedError(f"'{self.target.name}': {answer.why}")
+            slow = "is too slow" if answer.kind == TIMED_OUT else "lost its worker"
+            raise NotTimedError(f"'{self.target.name}' {slow}: {answer.why}")
         try:
             result = session_result(answer.header)
             outputs = dict(protocol.decode(answer.header, answer.body))
@@ -128,7 +130,7 @@ class TimedTarget:
 
     def _check_placement(self, result: SessionResult) -> None:
         """Raises NotTimedError where the record of the session has a node on another provider. Without a record, the
-        session was told to fail then (DISABLE_FALLBACK)."""
+        session has to fail then (DISABLE_FALLBACK)."""
         provider = self.target.provider
         if provider is None or DISABLE_FALLBACK not in self.target.config:
             return

@@ -26,8 +26,9 @@ READINGS = {SLOWER: "failure", FASTER: "ok", EQUIVALENT: "not-run", UNDECIDED: "
 ORDER = (SLOWER, FASTER, UNDECIDED, EQUIVALENT)
 """Verdicts, in the order of the table."""
 
-WIDTH, LEAST, MOST = 200, 0.5, 2.0
-"""Of the drawing of an interval: pixels, and the ratios at its ends, on a logarithmic scale."""
+WIDTH, EDGE, LEAST, MOST = 200, 5, 0.5, 2.0
+"""Of the drawing of an interval: pixels, those on either side of the scale, and the ratios at its ends; the scale is
+logarithmic."""
 
 FACTS = ("onnxruntime", "plugin", "DirectML.dll", "adapter", "device", "driver_version", "graphics_stack", "function",
          "processor", "os", "provider_options", "session_config")  # fmt: skip
@@ -100,4 +101,4 @@ def _row(comparison: SpeedComparison, phase: PhaseRatio, is_too_slow: bool) -> R
 def _place(ratio: float) -> float:
     """Where a ratio is drawn: those beyond the ends at the ends."""
     inside = min(max(ratio, LEAST), MOST)
-    return round(WIDTH * math.log(inside / LEAST) / math.log(MOST / LEAST), 1)
+    return round(EDGE + (WIDTH - 2 * EDGE) * math.log(inside / LEAST) / math.log(MOST / LEAST), 1)

@@ -25,7 +25,7 @@ from epcheck.conformance.speed.comparison import (
     Round,
     SpeedTest,
     build,
-    choose_runs,
+    choose_pace,
     compare,
     describe_outputs,
     describe_steadiness,
@@ -89,10 +89,20 @@ def test_when_a_measurement_has_seen_enough(
     assert SpeedTest(0.01, (RUN,), limit).is_settled(ratios) is settled
 
 
-def test_a_block_has_the_same_runs_on_both_sides() -> None:
-    assert choose_runs([block(1e-4), block(2e-4)], 1.0) == 21  # 4 ms of the slower one, and an odd number
-    assert choose_runs([block(1.0), block(1e-4)], 1.0) == 3
-    assert choose_runs([block(1e-4, 1.0, 1.0)] * 2, 0.01) == 101  # no longer than there is time for
+@pytest.mark.parametrize(
+    ("run_s", "round_s", "pace"),
+    [
+        (2e-4, 1.0, (5, 21)),  # 4 ms of the slower one, and an odd number
+        (2e-3, 1.0, (5, 3)),
+        (0.02, 1.0, (3, 3)),  # fewer cycles
+        (0.05, 1.0, (1, 3)),
+        (0.1, 1.0, (1, 1)),
+        (0.25, 1.0, (1, 1)),  # one run in a block
+        (0.5, 1.0, None),
+    ],
+)
+def test_a_round_takes_no_longer_than_it_may(run_s: float, round_s: float, pace: tuple[int, int] | None) -> None:
+    assert choose_pace([block(run_s), block(run_s / 2)], round_s) == pace
 
 
 def test_what_blocks_say_of_the_machine() -> None:
@@ -186,13 +196,17 @@ def test_what_a_target_does_not_run_has_no_ratio(idle: IdleWorkers, relu: TimedN
 
 
 @pytest.mark.slow
-def test_other_values_and_too_little_time_are_told(idle: IdleWorkers, relu: TimedNode) -> None:
-    found = run_both(idle, relu, timed("takes_1"), timed("gives_1"), seconds=0.2)
-    run = found.phase(RUN)
-    assert run is not None
-    assert (run.verdict, run.low, run.high) == (UNDECIDED, 0.0, math.inf)
+def test_other_values_are_told(idle: IdleWorkers, relu: TimedNode) -> None:
+    found = run_both(idle, relu, timed("takes_1"), timed("gives_1"))
+    assert (found.trouble, found.rounds >= 13) == ("", True)
     assert found.notes[0] == "the values of 'output_0' differ: see which is wrong with epcheck run"
-    assert "s, 13 are needed: give --seconds more" in found.notes[1]
+
+
+@pytest.mark.slow
+def test_too_little_time_is_told_before_anything_is_measured(idle: IdleWorkers, relu: TimedNode) -> None:
+    found = run_both(idle, relu, timed("takes_1"), timed("takes_1_5"), seconds=0.01)
+    assert (found.rounds, found.phases) == (0, ())
+    assert found.trouble.startswith("too little time: 13 rounds are needed, and a run takes 0.0")
 
 
 @pytest.mark.slow

@@ -31,17 +31,16 @@ def answer_block(
     request: dict[str, Any], run: Callable[[], Any], run_with_copies: Callable[[], Any] | None
 ) -> dict[str, list[int]]:
     """Nanoseconds of each run of a block: `runs` of them, after others that warm up, then with copies, a quarter as
-    many, where those are something else. Without `runs`, of as many as fit into `seconds`. The garbage collection of
-    Python is off meanwhile."""
+    many, where those are something else. Without `runs`, of as many as fit into `seconds`, two at least. The garbage
+    collection of Python is off meanwhile."""
     count = request["runs"]
     gc.disable()
     try:
-        if not count:
-            timed = [round(1e9 * taken) for taken in runs(run, request["seconds"])]
-            count = len(timed)
-        else:
-            timed = run_block(run, count)
-        copied = run_block(run_with_copies, max(count // 4, 1)) if run_with_copies else []
+        timed = run_block(run, count or 1)
+        until = time.perf_counter() + request["seconds"]
+        while not count and len(timed) < MOST and (len(timed) < 2 or time.perf_counter() < until):
+            timed += run_block(run, 1)
+        copied = run_block(run_with_copies, max(len(timed) // 4, 1)) if run_with_copies else []
     finally:
         gc.enable()
     return {"runs_ns": timed, "copied_ns": copied}
@@ -49,7 +48,7 @@ def answer_block(
 
 def run_block(run: Callable[[], Any], count: int) -> list[int]:
     """Nanoseconds of each of so many runs, after a quarter as many that are not counted."""
-    for _ in range(max(count // 4, 1)):
+    for _ in range(count // 4):
         run()
     taken = []
     for _ in range(count):
