@@ -39,7 +39,9 @@ class SpeedTrier:
         except UnusableReleaseError as error:
             raise ReleaseError(f"the oldest release cannot be timed; begin with a later one: {error}") from None
         second = self._make_target(release)
-        options = replace(self._options, seconds=(self._options.seconds or EACH_S) * len(node_ids))
+        limit = self._options.max_slowdown or SMALLEST_DIFFERENCE
+        seconds = (self._options.seconds or EACH_S) * len(node_ids)
+        options = replace(self._options, max_slowdown=limit, seconds=seconds)
         nodes = [node for node in select_nodes(options) if node.id in node_ids]
         try:
             with time_targets((first, second), options.threads) as sides:
@@ -47,7 +49,7 @@ class SpeedTrier:
         except TargetDown as error:
             raise UnusableReleaseError(str(error)) from error
         self.facts |= {self._oldest: report.facts["A"], release: report.facts["B"]}
-        return {each.case: _judge(each, options.max_slowdown or SMALLEST_DIFFERENCE) for each in report.comparisons}
+        return {each.case: _judge(each, limit) for each in report.comparisons}
 
     def _make_target(self, release: str) -> Target:
         """Raises UnusableReleaseError."""
