@@ -43,7 +43,7 @@ class BisectOptions:
     run's, or the best of this machine. releases: see `epcheck.conformance.releases.series.choose`. patterns: narrow the
     failures of runs. expected: take deviations that are expected as well. speed: the cases are nodes of `epcheck
     speed`, as ids, globs or substrings, and a release is wrong in which one is slower than in the oldest, by more than
-    max_slowdown. seconds: for each node in each release."""
+    max_slowdown. seconds: for all nodes in each release."""
 
     cases: Annotated[tuple[str, ...], Option("Case ids, or a run folder or file for all its failures.", argument=True)]
     target: Annotated[
@@ -62,7 +62,8 @@ class BisectOptions:
         float | None, Option("With --speed: the factor above which a release is wrong.", minimum=1.0, default="1.02")
     ] = None
     seconds: Annotated[
-        float | None, Option("With --speed: time for each node and release.", minimum=0.1, default="10")
+        float | None,
+        Option("With --speed: time for all nodes in a release.", minimum=0.1, default="20 and 10 for each node"),
     ] = None
     vulkan: Vulkan = None
     config: Annotated[Path | None, Option("Use this epcheck.toml.")] = None

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from epcheck.api.progress import Progress
-from epcheck.api.suite.speed import EACH_S, SpeedOptions, measure, select_nodes, time_targets
+from epcheck.api.suite.speed import EACH_S, LEAST_S, SpeedOptions, measure, select_nodes, time_targets
 from epcheck.conformance.records.speed import EQUIVALENT, FASTER, RUN, SpeedComparison
 from epcheck.conformance.records.terms import PASS
 from epcheck.conformance.releases.error import ReleaseError, UnusableReleaseError
@@ -24,7 +24,7 @@ class SpeedTrier:
     def __init__(
         self, series: Series, oldest: str, config: Mapping[str, Any], options: SpeedOptions, progress: Progress
     ) -> None:
-        """options: of each comparison; its seconds are for each node."""
+        """options: of each comparison."""
         self.facts: dict[str, Mapping[str, str]] = {}
         self._series, self._oldest, self._config = series, oldest, config
         self._options, self._progress = options, progress
@@ -40,7 +40,7 @@ class SpeedTrier:
             raise ReleaseError(f"the oldest release cannot be timed; begin with a later one: {error}") from None
         second = self._make_target(release)
         limit = self._options.max_slowdown or SMALLEST_DIFFERENCE
-        seconds = (self._options.seconds or EACH_S) * len(node_ids)
+        seconds = self._options.seconds or LEAST_S + EACH_S * len(node_ids)
         options = replace(self._options, max_slowdown=limit, seconds=seconds)
         nodes = [node for node in select_nodes(options) if node.id in node_ids]
         try:

@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,7 +21,7 @@ from epcheck.api.suite.option_types import ConfigFile
 from epcheck.conformance import lab
 from epcheck.conformance.records import atomic_file, strict_json
 from epcheck.conformance.records.speed import CREATE, FIRST, PHASES, RUN, SpeedReport
-from epcheck.conformance.speed.comparison import SpeedTest, compare, probe_run_s
+from epcheck.conformance.speed.comparison import SpeedTest, compare_nodes, probe_run_s
 from epcheck.conformance.speed.timed_target import NotTimedError, TimedTarget
 from epcheck.conformance.targets.config import load_config
 from epcheck.conformance.targets.target import Target
@@ -37,17 +37,14 @@ DEFAULT_ROOT = Path("epcheck-speed")
 JSON, HTML = "speed.json", "speed.html"
 """Files of the folder of a comparison."""
 
-EACH_S = 10.0
-"""Seconds for each node, where the call does not say how many there are for all."""
+LEAST_S, EACH_S = 20.0, 10.0
+"""Seconds for all nodes, and further ones for each, where the call does not say how many there are."""
 
 FAST_RUN_S = 5e-4
 """A target that multiplies matrices of 512 within so many seconds, 0.5 TFLOP/s, is worth the large sizes."""
 
 PROBE = "MatMul-13/float32/square_512"
 """The node that says so."""
-
-KEPT_WORKERS = 4
-"""Idle workers at most."""
 
 
 class Size(StrEnum):
@@ -75,9 +72,9 @@ class SpeedOptions:
 
     targets: two, A and B; the same one twice compares it with itself. source: a folder of `harvest`, whose nodes are
     timed in place of the table's. dtypes: empty for float32, float16 where no target is on a CPU, and the dtypes of
-    operators that take no floats. seconds: for all nodes together; None for EACH_S each. max_slowdown: the ratio above
-    which a comparison fails; None where none does. phase: what decides. alpha: the probability with which any of the
-    intervals misses its ratio. threads: of the runtime within an operator; 0 for its own choice. strict: what is
+    operators that take no floats. seconds: for all nodes together; None for LEAST_S and EACH_S each. max_slowdown: the
+    ratio above which a comparison fails; None where none does. phase: what decides. alpha: the probability with which
+    any interval misses its ratio. threads: of the runtime within an operator; 0 for its own choice. strict: what is
     undecided, and what a target does not run, fails as well.
     """
 
@@ -103,7 +100,8 @@ class SpeedOptions:
         bool, Option("Undecided comparisons and nodes that are not run also fail.", flags=("--strict",), panel=JUDGE)
     ] = False
     seconds: Annotated[
-        float | None, Option("Time for all nodes.", default=f"{EACH_S:g} for each", minimum=0.1, panel=MACHINE)
+        float | None,
+        Option("Time for all nodes.", default=f"{LEAST_S:g} and {EACH_S:g} for each node", minimum=0.1, panel=MACHINE),
     ] = None
     threads: Annotated[
         int, Option("Threads within an operator; 0 for the runtime's choice.", minimum=0, panel=MACHINE)
@@ -160,18 +158,11 @@ def measure(
     """Compare both targets on the nodes. Raises TargetDown."""
     judged = (PHASE_NAMES[options.phase],)
     test = SpeedTest(options.alpha / (len(nodes) * len(PHASES)), judged, options.max_slowdown)
-    left_s = options.seconds or EACH_S * len(nodes)
-    compared = []
     with progress.working() as say:
-        for place, node in enumerate(nodes):
-            share = left_s / (len(nodes) - place)
-            words = f"{place + 1} of {len(nodes)}"
-            found = compare(node, sides, test, share, lambda now, words=words: say(f"{words}: {now}"))  # type: ignore[misc]
-            left_s = max(left_s - found.seconds, 0.1)
-            compared.append(found)
+        compared, notes = compare_nodes(nodes, sides, test, options.seconds or LEAST_S + EACH_S * len(nodes), say)
     a, b = (side.target.name for side in sides)
     facts = {"A": sides[0].facts, "B": sides[1].facts}
-    return SpeedReport(a, b, facts, options.alpha, options.threads, judged, options.max_slowdown, tuple(compared))
+    return SpeedReport(a, b, facts, options.alpha, options.threads, judged, options.max_slowdown, compared, notes)
 
 
 @contextmanager
@@ -180,8 +171,9 @@ def time_targets(targets: tuple[Target, Target], threads: int) -> Iterator[tuple
     with contextlib.ExitStack() as resources:
         if any(target.in_lab for target in targets):
             resources.enter_context(lab.in_use())
-        idle = resources.enter_context(closing(IdleWorkers(KEPT_WORKERS)))
-        first, second = (TimedTarget(target, idle, threads) for target in targets)
+        idle = resources.enter_context(closing(IdleWorkers()))
+        # A fork has the places of code and data that its fork server has.
+        first, second = (TimedTarget(replace(target, forks=False), idle, threads) for target in targets)
         for side in (first, second):
             resources.callback(side.end)
             side.start()

@@ -32,6 +32,8 @@ def show(terminal: Terminal, result: SpeedResult) -> None:
                 terminal.print(f"{each.case}: {phase.phase} {phase.words}")
     for each in report.failed:
         terminal.print(f"not compared: {each.case}: {cut(each.trouble, NOTE)}", style="yellow")
+    for note in report.notes:
+        terminal.print(f"note: {note}")
     notes = [(each.case, note) for each in report.comparisons for note in each.notes]
     for case, note in notes[:NOTES]:
         terminal.print(f"note: {case}: {cut(note, NOTE)}")

@@ -72,7 +72,8 @@ class SpeedComparison:
 class SpeedReport:
     """Two targets compared. a, b: their names. facts: name -> what its worker reports. alpha: the probability with
     which any interval of the report misses its true ratio. max_slowdown: the ratio above which a comparison fails; None
-    where none does. judged: the phases that it is about."""
+    where none does. judged: the phases that it is about.
+    notes: on all comparisons, in sentences."""
 
     a: str
     b: str

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,6 +52,12 @@ WIDE = 1.1
 
 BUSY, DRIFT = 1.1, 1.1
 """From which ratio on it is said that two blocks of one session differ, and first and last rounds of one target."""
+
+STARTING = 0.3
+"""Of the time of all comparisons that the starts of new workers may take, in the passes that are needed at least."""
+
+KEPT_ELEMENTS = 1 << 22
+"""Of the inputs of a node whose feeds are kept between rounds."""
 
 OTHERS = 0.25
 """Processors that other programs use from which on the machine is said to be busy."""
@@ -117,54 +124,118 @@ def _time_of(block: Block, phase: str) -> float | None:
     return {CREATE: block.create_s, FIRST: block.first_s, RUN: block.run_s, COPIED: block.copied_s}[phase]
 
 
-def compare(
-    node: TimedNode,
+def compare_nodes(
+    nodes: Sequence[TimedNode],
     sides: tuple[TimedTarget, TimedTarget],
     test: SpeedTest,
     seconds: float,
     say: Callable[[str], None] = lambda _words: None,
-) -> SpeedComparison:
-    """Time a node on both targets until the test is settled, or the seconds are over. say: takes what is done.
+) -> tuple[tuple[SpeedComparison, ...], tuple[str, ...]]:
+    """Time the nodes on both targets, a round of each in every pass, until all are settled or the seconds are over; and
+    what has to be known of all, in sentences. say: takes what is done.
 
-    Raises TargetDown where a worker cannot be started. What a target does not run, or too slowly, is the trouble of the
-    comparison.
+    Every pass has new workers, as far as there is time to start them: where the system places code and data changes the
+    speed of a process, and differs from process to process. Raises TargetDown where a worker cannot be started. What a
+    target does not run, or too slowly, is the trouble of a comparison.
     """
-    started, busy = time.monotonic(), _Load()
-    rounds: list[Round] = []
-    trouble = ""
-    notes: tuple[str, ...] = ()
-    try:
-        model = build(node)
-        say(f"{node.id}: first sessions")
-        probes = tuple(side.time_new_session(model, 0, PROBE_S, wanted=True) for side in sides)
-        notes = describe_outputs(*(probe.outputs for probe in probes))
-        pace = choose_pace(probes, SHARE * seconds / test.fewest_rounds)
-        if pace is None:
-            slowest = max(probe.run_s for probe in probes)
-            raise NotTimedError(f"too little time: {test.fewest_rounds} rounds are needed, and a run takes "
-                                f"{slowest:.2g} s; give --seconds more")  # fmt: skip
-        order = np.random.default_rng(38)
-        while len(rounds) < MOST_ROUNDS:
-            rounds.append(_time_round(model, sides, pace, bool(order.integers(2))))
-            phases = find_ratios(rounds, test.alpha)
-            run = next(phase for phase in phases if phase.phase == RUN)
-            say(f"{node.id}: {run.ratio:.3f} in {len(rounds)} rounds")
-            spent = time.monotonic() - started
-            if test.is_settled(phases) or spent + spent / (len(rounds) + 1) > seconds:
+    began, busy = time.monotonic(), _Load()
+    start_s = _renew(sides)
+    every = math.ceil(start_s * test.fewest_rounds / (STARTING * seconds))
+    share = (seconds - start_s * test.fewest_rounds / every) / len(nodes)
+    timers = [NodeTimer(node, test, share) for node in nodes]
+    for place, timer in enumerate(timers, 1):
+        say(f"first sessions, {place} of {len(nodes)}: {timer.node.id}")
+        timer.probe(sides)
+    passes, workers = 0, 1
+    while (left := [timer for timer in timers if not timer.is_over]) and passes < MOST_ROUNDS:
+        if passes and passes % every == 0:
+            _renew(sides)
+            workers += 1
+        passes += 1
+        for place, timer in enumerate(left, 1):
+            if time.monotonic() - began > seconds:
                 break
-    except NotTimedError as error:
-        trouble = str(error)
-    spent = time.monotonic() - started
-    if trouble or not rounds:
-        rounds = []
-    elif len(rounds) < test.fewest_rounds:
-        notes += (f"{len(rounds)} rounds in {spent:.1f} s, {test.fewest_rounds} are needed: "
-                  f"give --seconds more",)  # fmt: skip
-    return SpeedComparison(
-        node.id, node.operator, node.dtype, node.sizes, len(rounds), round(spent, 3),
-        tuple(find_ratios(rounds, test.alpha)), trouble,
-        (*notes, *describe_steadiness(rounds, (sides[0].target.name, sides[1].target.name)), *busy.describe(rounds)),
-    )  # fmt: skip
+            say(f"pass {passes}, {place} of {len(left)}: {timer.node.id}")
+            timer.add_round(sides)
+        else:
+            continue
+        break
+    notes = [f"{passes} passes in {workers} workers of each target"] if every > 1 else []
+    notes += busy.describe([each for timer in timers for each in timer.rounds])
+    names = sides[0].target.name, sides[1].target.name
+    return tuple(timer.conclude(names) for timer in timers), tuple(notes)
+
+
+def _renew(sides: tuple[TimedTarget, TimedTarget]) -> float:
+    """Give both targets new workers; the seconds that it took. Raises TargetDown."""
+    began = time.monotonic()
+    for side in sides:
+        side.end()
+        side.start()
+    return time.monotonic() - began
+
+
+class NodeTimer:
+    """One node: the rounds that it has, and whether it needs more."""
+
+    def __init__(self, node: TimedNode, test: SpeedTest, seconds: float) -> None:
+        """seconds: that its rounds may take."""
+        self.node = node
+        self.rounds: list[Round] = []
+        self.is_over = False
+        self._test, self._share = test, seconds
+        self._spent, self._trouble = 0.0, ""
+        self._notes: tuple[str, ...] = ()
+        self._pace = 1, 1
+        self._order = np.random.default_rng(38)
+        self._model: TimedModel | None = None
+
+    def probe(self, sides: tuple[TimedTarget, TimedTarget]) -> None:
+        """Run it once on both, compare what comes out, and choose how long a round is. Raises TargetDown."""
+        with self._timing():
+            model = self._find_model()
+            probes = tuple(side.time_new_session(model, 0, PROBE_S, wanted=True) for side in sides)
+            self._notes = describe_outputs(*(probe.outputs for probe in probes))
+            fewest = self._test.fewest_rounds
+            pace = choose_pace(probes, SHARE * self._share / fewest)
+            if pace is None:
+                slowest = max(probe.run_s for probe in probes)
+                raise NotTimedError(f"too little time: {fewest} rounds are needed, and a run takes {slowest:.2g} s; "
+                                    f"give --seconds more")  # fmt: skip
+            self._pace = pace
+
+    def add_round(self, sides: tuple[TimedTarget, TimedTarget]) -> None:
+        """Raises TargetDown."""
+        with self._timing():
+            self.rounds.append(_time_round(self._find_model(), sides, self._pace, bool(self._order.integers(2))))
+            self.is_over = self._test.is_settled(find_ratios(self.rounds, self._test.alpha))
+
+    def conclude(self, names: tuple[str, str]) -> SpeedComparison:
+        """What it comes to. names: of the targets."""
+        node, rounds, fewest = self.node, [] if self._trouble else self.rounds, self._test.fewest_rounds
+        notes = (*self._notes, *describe_steadiness(rounds, names))
+        if not self._trouble and len(rounds) < fewest:
+            notes += (f"{len(rounds)} rounds in {self._spent:.1f} s, {fewest} are needed: give --seconds more",)
+        phases = tuple(find_ratios(rounds, self._test.alpha))
+        trouble = self._trouble or ("" if rounds else "too little time: give --seconds more")
+        return SpeedComparison(node.id, node.operator, node.dtype, node.sizes, len(rounds), round(self._spent, 3),
+                               phases, trouble, notes)  # fmt: skip
+
+    @contextmanager
+    def _timing(self) -> Iterator[None]:
+        """A target that does not run the node ends it."""
+        began = time.monotonic()
+        try:
+            yield
+        except NotTimedError as error:
+            self._trouble, self.is_over = str(error), True
+        self._spent += time.monotonic() - began
+
+    def _find_model(self) -> TimedModel:
+        """Its model and feeds; large ones are made again for each round."""
+        model = self._model or build(self.node)
+        self._model = model if self.node.elements <= KEPT_ELEMENTS else None
+        return model
 
 
 def probe_run_s(node: TimedNode, side: TimedTarget) -> float:

@@ -26,7 +26,7 @@ from epcheck.conformance.speed.comparison import (
     SpeedTest,
     build,
     choose_pace,
-    compare,
+    compare_nodes,
     describe_outputs,
     describe_steadiness,
     find_ratios,
@@ -159,7 +159,8 @@ def _here(monkeypatch: pytest.MonkeyPatch) -> None:
 def run_both(idle: IdleWorkers, node: TimedNode, a: str, b: str, seconds: float = 20.0) -> SpeedComparison:
     sides = TimedTarget(resolve(a), idle, 1), TimedTarget(resolve(b), idle, 1)
     try:
-        return compare(node, sides, TEST, seconds)
+        (found,), _notes = compare_nodes([node], sides, TEST, seconds)
+        return found
     finally:
         for side in sides:
             side.end()
