@@ -139,7 +139,7 @@ def compare_nodes(
     target does not run, or too slowly, is the trouble of a comparison.
     """
     began, busy = time.monotonic(), _Load()
-    start_s = _renew(sides)
+    start_s = busy.leave_out(lambda: _renew(sides))
     every = math.ceil(start_s * test.fewest_rounds / (STARTING * seconds))
     share = (seconds - start_s * test.fewest_rounds / every) / len(nodes)
     timers = [NodeTimer(node, test, share) for node in nodes]
@@ -149,7 +149,7 @@ def compare_nodes(
     passes, workers = 0, 1
     while (left := [timer for timer in timers if not timer.is_over]) and passes < MOST_ROUNDS:
         if passes and passes % every == 0:
-            _renew(sides)
+            busy.leave_out(lambda: _renew(sides))
             workers += 1
         passes += 1
         for place, timer in enumerate(left, 1):
@@ -317,17 +317,31 @@ class _Load:
     """The processors that programs other than these two workers use, from now on."""
 
     def __init__(self) -> None:
-        self._at, self._busy = time.monotonic(), _busy_s()
-        self._own = time.process_time()
+        self._wall = self._others = 0.0
+        self._begin()
+
+    def leave_out(self, action: Callable[[], float]) -> float:
+        """Do something that does not count: the start of workers, which use processors as well."""
+        self._end()
+        result = action()
+        self._begin()
+        return result
 
     def describe(self, rounds: Sequence[Round]) -> tuple[str, ...]:
         """In a sentence, where they are many."""
-        wall = time.monotonic() - self._at
-        ours = time.process_time() - self._own + sum(block.cpu_s for each in rounds for block in (*each.a, *each.b))
-        others = (_busy_s() - self._busy - ours) / max(wall, 1e-3)
+        self._end()
+        blocks = sum(block.cpu_s for each in rounds for block in (*each.a, *each.b))
+        others = (self._others - blocks) / max(self._wall, 1e-3)
         if not rounds or others < OTHERS:
             return ()
         return (f"the machine was busy: other programs used {others:.1f} of {psutil.cpu_count()} processors",)
+
+    def _begin(self) -> None:
+        self._at, self._busy, self._own = time.monotonic(), _busy_s(), time.process_time()
+
+    def _end(self) -> None:
+        self._wall += time.monotonic() - self._at
+        self._others += _busy_s() - self._busy - (time.process_time() - self._own)
 
 
 def _busy_s() -> float:
