@@ -99,25 +99,18 @@ class Round:
     b: tuple[Block, ...]
 
     def seconds(self, phase: str) -> tuple[float, float] | None:
-        """The times of A and B; None where one of them has no such phase."""
-        a, b = ([_time_of(block, phase) for block in blocks] for blocks in (self.a, self.b))
-        if phase in (CREATE, FIRST):
-            a, b = a[:1], b[:1]
-        if None in a or None in b:
-            return None
-        return statistics.median(map(float, a)), statistics.median(map(float, b))  # type: ignore[arg-type]
+        """The times of A and B; None where one of them has no such phase. Of runs those of the fastest block: other
+        programs only add time (J. Chen and J. Revels, Robust benchmarking in noisy environments, 2016)."""
+        a, b = (
+            [seconds for block in blocks if (seconds := _time_of(block, phase)) is not None]
+            for blocks in (self.a, self.b)
+        )
+        return (min(a), min(b)) if a and b else None
 
     def logarithm(self, phase: str) -> float | None:
-        """That of B's time over A's; None where there is none. Of runs it is the median of the cycles: a drift of the
-        machine that is steady acts on A B B A alike, and one disturbance on one cycle."""
+        """That of B's time over A's; None where there is none."""
         times = self.seconds(phase)
-        if times is None or min(times) <= 0:
-            return None
-        if phase in (CREATE, FIRST):
-            return math.log(times[1] / times[0])
-        a, b = ([math.log(_time_of(block, phase) or 1.0) for block in blocks] for blocks in (self.a, self.b))
-        each = range(0, len(a), 2)
-        return statistics.median((b[place] + b[place + 1] - a[place] - a[place + 1]) / 2 for place in each)
+        return math.log(times[1] / times[0]) if times and min(times) > 0 else None
 
 
 def _time_of(block: Block, phase: str) -> float | None:

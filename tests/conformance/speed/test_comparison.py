@@ -44,19 +44,13 @@ def block(run_s: float, create_s: float | None = 0.002, first_s: float | None = 
     return Block(create_s, first_s, run_s, None, 5, run_s * 5)
 
 
-def test_a_steady_drift_acts_on_both_targets_alike() -> None:
-    """A B B A at 1, 2, 3, 4: A's geometric mean is sqrt(1 * 4), where the machine slows down by a factor each time."""
-    times = [1.1**place for place in range(4)]
-    found = Round((block(times[0]), block(times[3])), (block(1.3 * times[1]), block(1.3 * times[2])))
-    assert math.exp(found.logarithm(RUN) or 0) == pytest.approx(1.3)
-
-
-def test_one_disturbed_cycle_does_not_move_a_round() -> None:
-    a = tuple(block(1.0) for _ in range(10))
-    b = (*(block(1.2) for _ in range(8)), block(9.0), block(1.2))
+def test_the_fastest_block_of_each_target_counts() -> None:
+    """Whatever disturbs the others."""
+    a = (block(2.0), block(1.0, None, None), block(9.0, None, None))
+    b = (block(1.2), block(8.0, None, None), block(1.5, None, None))
     found = Round(a, b)
     assert math.exp(found.logarithm(RUN) or 0) == pytest.approx(1.2)
-    assert found.seconds(RUN) == (1.0, 1.2)
+    assert (found.seconds(RUN), found.seconds(CREATE), found.seconds(FIRST)) == ((1.0, 1.2), (0.002,) * 2, (0.003,) * 2)
 
 
 def test_phases_are_those_that_both_targets_have() -> None:
