@@ -76,7 +76,7 @@ def compare(percent: int, seconds: float, root: Path) -> Sequence[Any]:
 def main() -> int:
     """Print a line for each comparison, then the counts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--each", type=float, default=8.0, help="seconds for each comparison")
+    parser.add_argument("--each", type=float, default=14.0, help="seconds for each comparison")
     arguments = parser.parse_args()
     os.chdir(Path(__file__).parent)
     reported: dict[int, int] = dict.fromkeys((0, *PERCENT), 0)
