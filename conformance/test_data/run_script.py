@@ -284,29 +284,17 @@ def use_sessions(
         return lambda feeds: dict(zip(names, session.run(names, feeds)))
 
     others = [str(HERE / name) for name in how["others"]]
-
-    def reference() -> Any:
-        return ort.InferenceSession(others[0] if others else model, providers=["CPUExecutionProvider"])
+    reference = others[0] if others else model
 
     file = HERE / "initializers.npz"
     arrays = np.load(file) if file.exists() else {}
     shared = {name[len("initializer.") :]: ort.OrtValue.ortvalue_from_numpy(arrays[name]) for name in arrays}
-    kept: list[Any] = []
-
-    def accepts(feeds: dict[str, Any]) -> bool:
-        try:
-            kept[:] = kept or [reference()]
-            kept[0].run(None, feeds)
-        except Exception:
-            return False
-        return True
-
     sessions = uses.Sessions(
         lambda: make_of(model),
-        accepts=accepts,
+        accepts=functools.partial(uses.is_valid, ort, reference),
         others=tuple(functools.partial(make_of, other) for other in others),
         bind=bind,
-        reference=reference,
+        reference=functools.partial(ort.InferenceSession, reference, providers=["CPUExecutionProvider"]),
         register_again=functools.partial(register_again, ort, provider) if how["plugin"] else None,
         share=functools.partial(make_of, model, initializers=shared) if shared else None,
     )

@@ -18,8 +18,9 @@ class CpuIdle:
         self.longest_s = 0.0
 
     def idle_s(self, now: float, cpu_s: float) -> float:
-        """For how many seconds the process has stood still; the longest of them is kept in `longest_s`."""
-        if cpu_s - self._cpu_s > CLOCK_STEP_S + IDLE_SHARE * (now - self._since):
+        """For how many seconds the process has stood still; the longest of them is kept in `longest_s`. Where it
+        has used less than before, a child of it has ended."""
+        if abs(cpu_s - self._cpu_s) > CLOCK_STEP_S + IDLE_SHARE * (now - self._since):
             self._since, self._cpu_s = now, cpu_s
         idle_s = now - self._since
         self.longest_s = max(self.longest_s, idle_s)

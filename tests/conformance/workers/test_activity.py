@@ -35,3 +35,10 @@ def test_threads_that_wake_up_to_look_around_are_no_work() -> None:
 @pytest.mark.parametrize("share", [0.1, 0.5, 1.0, 8.0])
 def test_a_share_of_a_core_is_work(share: float) -> None:
     assert longest(*((tick / 5, share * tick / 5) for tick in range(300))) <= 0.6
+
+
+def test_a_child_that_ends_takes_its_cpu_time_with_it() -> None:
+    activity = CpuIdle(0.0, 10.0)
+    assert activity.idle_s(1.0, 12.0) == 0.0
+    assert activity.idle_s(2.0, 10.1) == 0.0
+    assert activity.idle_s(3.0, 10.3) == 0.0

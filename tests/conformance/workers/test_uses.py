@@ -13,7 +13,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
+from onnx import TensorProto, helper
 
 from epcheck.conformance.targets.variants import SESSIONS, USES
 from epcheck.conformance.workers.program.backends import uses
@@ -311,6 +313,45 @@ class ByName:
     def make(self, factor: int) -> Session:
         self.factor = self.factor or factor
         return lambda feeds: {"y": feeds["x"] * np.float32(self.factor)}
+
+
+def make_model(operator: str, domain: str, feeds: Values) -> bytes:
+    """A node whose inputs have dynamic sizes. feeds: name -> value, empty for an optional input that is absent."""
+    given = {name: value for name, value in feeds.items() if value is not None}
+    inputs = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [f"{name} {axis}" for axis in range(value.ndim)])
+        for name, value in given.items()
+    ]
+    outputs = ["y", "present_key", "present_value"] if len(feeds) > 1 else ["y"]
+    node = helper.make_node(operator, [name if name in given else "" for name in feeds], outputs, domain=domain)
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
+    opsets = [helper.make_opsetid("", 23), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(helper.make_graph([node], "g", inputs, values), opset_imports=opsets, ir_version=10)
+    content: bytes = model.SerializeToString()
+    return content
+
+
+@pytest.mark.parametrize(("rows", "is_right"), [(2, True), (3, False)])
+def test_sizes_that_shape_inference_refuses_are_not_valid(rows: int, is_right: bool) -> None:
+    """The kernel of Inverse does not look, and ends the process."""
+    feeds: Values = {"x": np.eye(rows, 2, dtype=np.float32)}
+    assert uses.is_valid(onnxruntime, make_model("Inverse", "com.microsoft", feeds), feeds) is is_right
+
+
+@pytest.mark.parametrize(("batch", "is_right"), [(1, True), (2, False)])
+def test_inputs_that_do_not_fit_each_other_are_not_valid(batch: int, is_right: bool) -> None:
+    """The kernel of Attention does not look, and reads beyond the shorter input."""
+    shapes = {
+        "q": (batch, 4, 1, 2),
+        "k": (batch, 4, 1, 2),
+        "v": (1, 4, 1, 4),
+        "": (),
+        "pk": (1, 4, 5, 2),
+        "pv": (1, 4, 5, 4),
+    }
+    feeds = {name: np.ones(shape, np.float32) if name else None for name, shape in shapes.items()}
+    model = make_model("Attention", "", feeds)
+    assert uses.is_valid(onnxruntime, model, {name: value for name, value in feeds.items() if name}) is is_right
 
 
 def test_what_a_run_does_to_its_feeds_is_told() -> None:

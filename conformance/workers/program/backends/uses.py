@@ -32,9 +32,9 @@ class Sessions:
     """Called, it makes a session of the model.
 
     settle: is called after a run that failed: DirectML's provider keeps commands of such a run, and what becomes of
-    them is the matter of one use alone. accepts: whether the CPU provider takes feeds, of the first of `others` or of
-    the model: some kernels do not look whether sizes and values are valid. others: make sessions of the other models
-    that the use needs. bind, reference: make an InferenceSession of the model, which outputs can be bound to: the
+    them is the matter of one use alone. accepts: whether feeds are valid (`is_valid`) for the first of `others`, or for
+    the model: some kernels do not look whether sizes and values are. others: make sessions of the other models that the
+    use needs. bind, reference: make an InferenceSession of the model, which outputs can be bound to: the
     provider's, and one of the CPU provider of the first of `others`, or of the model. register_again: takes the library
     of the provider away and registers it again. end: makes a session in a process of its own, runs the feeds, and ends
     the process while the session is there; its exit code. share: makes a session of the model whose initializers have
@@ -694,6 +694,26 @@ USES: dict[str, Use] = {
 def is_other(first: Values, second: Values) -> bool:
     """Whether outputs differ in a bit."""
     return first.keys() != second.keys() or any(_describe(first[name]) != _describe(second[name]) for name in first)
+
+
+def is_valid(ort: Any, model: Any, feeds: Values) -> bool:
+    """Whether the CPU provider takes the feeds of a model. A session is created for their sizes: ONNX's shape inference
+    then refuses sizes that kernels do not look at. ort: the module onnxruntime. model: bytes, or a path."""
+    providers = ["CPUExecutionProvider"]
+    try:
+        session, options = ort.InferenceSession(model, providers=providers), ort.SessionOptions()
+        sizes: dict[str, int] = {}
+        for value in session.get_inputs():
+            for name, size in zip(value.shape or (), getattr(feeds[value.name], "shape", ())):
+                if isinstance(name, str) and sizes.setdefault(name, size) != size:
+                    return False
+        for name, size in sizes.items():
+            options.add_free_dimension_override_by_name(name, size)
+        session = ort.InferenceSession(model, options, providers=providers) if sizes else session
+        session.run(None, feeds)
+    except Exception:  # whatever it says
+        return False
+    return True
 
 
 def change_values(create: Sessions, feeds: Values) -> Values:

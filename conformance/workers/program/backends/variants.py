@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,8 @@ from . import contexts, uses
 from .declined import NotApplicableError
 from .values import name_outputs
 
-END_S = 8
-"""Seconds that a process with one session may take."""
+RAN_S, END_S = 30, 8
+"""Seconds that a process with one session may take until it has run, and then to end."""
 
 
 def run(
@@ -193,14 +194,14 @@ def _in_use(
         names = [output.name for output in session.get_outputs()]
         return lambda values: name_outputs(names, session.run(names, values))
 
-    reference = Reference(models[0] if models else model)
+    reference = models[0] if models else model
     sessions = uses.Sessions(
         functools.partial(make_of, model),
         lambda: backend.settle(request),
-        reference.accepts,
+        functools.partial(uses.is_valid, onnxruntime, reference),
         tuple(functools.partial(make_of, other) for other in models),
         lambda: backend.session(unprofiled, model),
-        reference.session,
+        functools.partial(onnxruntime.InferenceSession, reference, providers=["CPUExecutionProvider"]),
         backend.plugin.register_again if backend.plugin else None,
         functools.partial(_end_process, backend, unprofiled, model),
         functools.partial(make_of, model, initializers=shared) if shared else None,
@@ -211,27 +212,6 @@ def _in_use(
         raise NotApplicableError(str(error)) from None
     _run(backend, request, _time_creation(backend, request, model, answer), feeds, answer)
     return outputs
-
-
-class Reference:
-    """Sessions of the CPU provider of a model, of which one is kept."""
-
-    def __init__(self, model: bytes) -> None:
-        self._model = model
-        self._kept: Any = None
-
-    def session(self) -> Any:
-        """A session. Raises what ONNX Runtime raises."""
-        return onnxruntime.InferenceSession(self._model, providers=["CPUExecutionProvider"])
-
-    def accepts(self, feeds: dict[str, Any]) -> bool:
-        """Whether the CPU provider takes the feeds."""
-        try:
-            self._kept = self._kept or self.session()
-            self._kept.run(None, feeds)
-        except Exception:  # whatever it says
-            return False
-        return True
 
 
 ENDS = """
@@ -265,16 +245,22 @@ def _end_process(backend: Any, request: dict[str, Any], model: bytes, feeds: dic
         np.savez(Path(folder) / "feeds.npz", **{str(number): value for number, value in enumerate(feeds.values())})
         command = [sys.executable, "-P", "-c", ENDS, folder, str(Path(__file__).parents[2])]
         try:
-            ended = subprocess.run(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=END_S
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
             )
-        except subprocess.TimeoutExpired as error:
-            if b"ran" in (error.stdout or b""):
-                raise uses.UseError(f"a process with a session does not end within {END_S} s") from None
-            raise uses.NotUsableError(f"no process makes a session within {END_S} s") from None
         except OSError as error:
             raise uses.NotUsableError(f"no process can be started: {error}") from None
-        return ended.returncode if b"ran" in ended.stdout else 0
+        with process:
+            overdue = threading.Timer(RAN_S, process.kill)
+            overdue.start()
+            has_run = any(line.strip() == b"ran" for line in process.stdout or ())
+            overdue.cancel()
+            try:
+                returncode = process.wait(END_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise uses.UseError(f"a process with a session does not end within {END_S} s") from None
+        return returncode if has_run else 0
 
 
 def _run(
