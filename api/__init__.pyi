@@ -13,9 +13,12 @@ from .machine.demo import DemoOptions as DemoOptions
 from .machine.demo import demo as demo
 from .machine.env import CreateEnvOptions as CreateEnvOptions
 from .machine.env import Environment as Environment
+from .machine.env import PackedEnvironments as PackedEnvironments
+from .machine.env import PackEnvOptions as PackEnvOptions
 from .machine.env import RemoveEnvOptions as RemoveEnvOptions
 from .machine.env import create_env as create_env
 from .machine.env import environments as environments
+from .machine.env import pack_env as pack_env
 from .machine.env import remove_env as remove_env
 from .machine.lab import InstallLabOptions as InstallLabOptions
 from .machine.lab import LabOptions as LabOptions

@@ -25,7 +25,14 @@ from epcheck.conformance.targets.target import Target
 CASES = 12
 """Cases of each run whose options do not limit them."""
 
-NOT_RUN = ("scheduler=", "install_lab", "pack_lab", "api.bisect", 'CoverageOptions(provider="DmlExecutionProvider")')
+NOT_RUN = (
+    "scheduler=",
+    "install_lab",
+    "pack_lab",
+    "pack_env",
+    "api.bisect",
+    'CoverageOptions(provider="DmlExecutionProvider")',
+)
 """Blocks with one of these are checked only; that DirectML's coverage can be asked for is told by `test_coverage`."""
 
 IN_THE_LAB = 'resolve("directml")'

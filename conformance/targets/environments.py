@@ -11,6 +11,7 @@ from pathlib import Path
 import platformdirs
 
 from epcheck.conformance.lab.packages import wheels
+from epcheck.conformance.records import atomic_file
 from epcheck.conformance.start_process import run_process
 from epcheck.generators.error import EpcheckError
 
@@ -62,9 +63,17 @@ def compile_imports(python: Path) -> None:
     """Keep compiled what a worker imports: a jailed worker may not keep it. The compiler reads the modules and executes
     none of them, nor what a package has for the start of the interpreter (`-S`). What cannot be compiled is not kept.
     """
+    run_process([str(python), "-S", "-I", "-m", "compileall", "-qq", "-x", NOT_IMPORTED, str(_site_packages(python))])
+
+
+def add_packages(python: Path, folder: Path) -> None:
+    """Let an environment have the packages of a folder as well, after its own."""
+    atomic_file.write_text(_site_packages(python) / "packages_from.pth", f"{folder.absolute()}\n")
+
+
+def _site_packages(python: Path) -> Path:
     base = str(python.parents[1])
-    packages = sysconfig.get_path("purelib", vars={"base": base, "platbase": base})
-    run_process([str(python), "-S", "-I", "-m", "compileall", "-qq", "-x", NOT_IMPORTED, packages])
+    return Path(sysconfig.get_path("purelib", "venv", vars={"base": base, "platbase": base}))
 
 
 def list_installed(package: str) -> tuple[str, ...]:

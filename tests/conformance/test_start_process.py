@@ -47,6 +47,7 @@ EXCEPTIONS = {
     "conformance/workers/program/fork.py": "a fork server forks itself",
     "conformance/workers/program/watch.py": "a worker forks itself",
     "conformance/test_data/run_script.py": "a script in a folder of test data, which its user starts without epcheck",
+    "conformance/targets/recipes/install_pack.py": "a script in a folder of parts, started without epcheck",
     "api/machine/demo.py": "the user's browser opens the page of the demo",
 }
 """File -> why it starts a process without `start_process`."""

@@ -26,7 +26,7 @@ from onnx import numpy_helper
 from epcheck import api
 
 NOT_RUN = (
-    r"^env (create|remove)|^lab |^bisect |^claims refresh",  # installs, or asks the network
+    r"^env (create|remove|pack)|^lab |^bisect |^claims refresh",  # installs, or asks the network
     r"--resume|^coverage( --all.*| --algorithms)?$|--source onnx|^zoo write all|^demo",  # long
     r"^fuzz.* --graphs|--fuzz-graph",  # long
     r"--scheduler|--vulkan|ep:|/opt/venv",  # another machine

@@ -7,9 +7,11 @@ import typer
 from epcheck.api.machine.env import (
     CreateEnvOptions,
     Environment,
+    PackEnvOptions,
     RemoveEnvOptions,
     create_env,
     environments,
+    pack_env,
     remove_env,
 )
 from epcheck.cli.options import command
@@ -36,6 +38,18 @@ def show() -> None:
     with failure.one_sentence():
         for made in environments():
             Terminal().print(f"{made.name}: {_words(made)}")
+
+
+@command(app, PackEnvOptions)
+def pack(options: PackEnvOptions) -> None:
+    """Pack epcheck and environments for a machine without network, with a script that installs them."""
+    terminal = Terminal()
+    packed = pack_env(options, progress=TerminalProgress(terminal, keeps_steps=True))
+    what = ", ".join(("epcheck", *packed.names))
+    terminal.print(f"{what}: {packed.wheels} wheels, {packed.size_bytes / 1e6:.1f} MB in {len(packed.parts)} files")
+    if packed.left_out:
+        terminal.print(f"left out: {', '.join(packed.left_out)}")
+    terminal.print(f"Copy {packed.folder} to the machine; run there: python3 install.py --to FOLDER")
 
 
 @command(app, RemoveEnvOptions)

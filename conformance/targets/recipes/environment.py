@@ -95,16 +95,25 @@ def create(
     name: str,
     mirror: str | None = None,
     software_driver: bool = False,
+    wheels: Path | None = None,
+    packages_from: Path | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Environment:
     """Make the environment of a recipe anew. mirror: the Debian archive for the software Vulkan driver, None for that
-    of this machine's apt. software_driver: take it even where the machine has a driver.
+    of this machine's apt. software_driver: take it even where the machine has a driver. wheels: a folder of those that
+    are installed, all of them and nothing else, without network; then no software Vulkan driver is. packages_from: a
+    site-packages folder whose packages the environment has as well.
 
     Raises TargetError, RuntimeInstallError and LabError; nothing is left behind that would look complete.
     """
     wanted = environment(name)
     recipe, folder = wanted.recipe, wanted.folder
-    with_driver = recipe.software_vulkan and (software_driver or swiftshader.is_needed())
+    with_driver = wheels is None and recipe.software_vulkan and (software_driver or swiftshader.is_needed())
+    if packages_from is not None and not packages_from.is_dir():
+        raise TargetError(f"{packages_from}: no such folder; name a site-packages folder")
+    files = [] if wheels is None else sorted(map(str, wheels.glob("*.whl")))
+    if wheels is not None and not files:
+        raise TargetError(f"{wheels} has no wheels; name the folder that has those of '{name}'")
     total = 3 if with_driver else 2
 
     def say(step: str, index: int, message: str, done: int | None = None, of: int | None = None) -> None:
@@ -115,9 +124,10 @@ def create(
     say("environment", 1, "making a virtual environment")
     _run(name, environments.make_command(folder))
     say("packages", 2, f"installing {', '.join(recipe.packages)}")
-    release = name.partition("@")[2]
-    requirements = [*recipe.packages[:-1], f"{recipe.packages[-1]}=={release}" if release else recipe.packages[-1]]
-    _run(name, environments.install_command(wanted.python, "numpy", *requirements))
+    requirements = ("--no-index", "--no-deps", *files) if files else list_requirements(wanted)
+    _run(name, environments.install_command(wanted.python, *requirements))
+    if packages_from is not None:
+        environments.add_packages(wanted.python, packages_from)
     environments.compile_imports(wanted.python)
     driver = ""
     if with_driver:
@@ -128,6 +138,13 @@ def create(
     text = json.dumps({"recipe": recipe.name, "versions": versions, "driver": driver}, indent=1)
     atomic_file.write_text(folder / COMPLETE, f"{text}\n")
     return environment(name)
+
+
+def list_requirements(wanted: Environment) -> tuple[str, ...]:
+    """What pip installs for an environment."""
+    release = wanted.name.partition("@")[2]
+    *others, last = wanted.recipe.packages
+    return ("numpy", *others, f"{last}=={release}" if release else last)
 
 
 def remove(name: str) -> int:

@@ -317,13 +317,13 @@ class ByName:
 
 def make_model(operator: str, domain: str, feeds: Values) -> bytes:
     """A node whose inputs have dynamic sizes. feeds: name -> value, empty for an optional input that is absent."""
-    given = {name: value for name, value in feeds.items() if value is not None}
+    present = {name: value for name, value in feeds.items() if value is not None}
     inputs = [
         helper.make_tensor_value_info(name, TensorProto.FLOAT, [f"{name} {axis}" for axis in range(value.ndim)])
-        for name, value in given.items()
+        for name, value in present.items()
     ]
     outputs = ["y", "present_key", "present_value"] if len(feeds) > 1 else ["y"]
-    node = helper.make_node(operator, [name if name in given else "" for name in feeds], outputs, domain=domain)
+    node = helper.make_node(operator, [name if name in present else "" for name in feeds], outputs, domain=domain)
     values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
     opsets = [helper.make_opsetid("", 23), helper.make_opsetid("com.microsoft", 1)]
     model = helper.make_model(helper.make_graph([node], "g", inputs, values), opset_imports=opsets, ir_version=10)
