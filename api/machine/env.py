@@ -42,7 +42,8 @@ class CreateEnvOptions:
 class PackEnvOptions:
     """What is packed for a machine without network, of the same system and processor, and where. targets: recipes, and
     `dml` for the lab. python: None for the version of this one. part_mb: megabytes of a part at most, 0 for one part.
-    without: globs over names of packages. epcheck: a wheel of epcheck, or its source; None for that of this one."""
+    without: globs over names of packages. software_driver: the lab is packed with its own Vulkan driver. epcheck: a
+    wheel of epcheck, or its source; None for that of this one."""
 
     folder: Annotated[Path, Option("New folder for the parts.", argument=True, metavar="FOLDER", file=False)]
     targets: Annotated[
@@ -56,6 +57,10 @@ class PackEnvOptions:
         tuple[str, ...],
         Option("Package that the machine has, as a glob; repeat for more.", flags=("--without",), metavar="PATTERN"),
     ] = ()
+    software_driver: Annotated[
+        bool,
+        Option("Include the lab's software Vulkan driver, for machines without a GPU.", flags=("--software-driver",)),
+    ] = False
     epcheck: Annotated[
         Path | None, Option("Wheel or source of epcheck.", metavar="PATH", default="the installed one's source")
     ] = None
@@ -93,6 +98,7 @@ def pack_env(options: PackEnvOptions, *, progress: Progress = SILENT) -> PackedE
             part_mb=options.part_mb,
             without=options.without,
             source=options.epcheck,
+            software_driver=options.software_driver,
             progress=step,
         )
 

@@ -57,14 +57,15 @@ def pack(
     part_mb: int = 0,
     without: Sequence[str] = (),
     source: Path | None = None,
+    software_driver: bool = False,
     progress: Callable[[Progress], None] | None = None,
 ) -> PackedEnvironments:
     """Pack epcheck and the environments of targets for a machine of the same system and processor.
 
     folder: for the parts; it is made, and has to be empty. targets: recipes, with `@RELEASE` for a release, and `dml`
-    for the lab of this machine, without its software Vulkan driver. python: the version there, `3.12`; None for this
-    one. part_mb: megabytes of a part at most; 0 makes one part. without: globs over names of packages that the other
-    machine has. source: a wheel of epcheck or its source; None for that which is installed here.
+    for the lab of this machine. python: the version there, `3.12`; None for this one. part_mb: megabytes of a part at
+    most; 0 makes one part. without: globs over names of packages that the other machine has. source: a wheel of epcheck
+    or its source; None for that which is installed here. software_driver: the lab is packed with its Vulkan driver.
 
     Raises TargetError, RuntimeInstallError, LabError and OSError; a folder that was begun is deleted.
     """
@@ -92,7 +93,7 @@ def pack(
                 listed[made.name] = _fetch(made.name, held, python, list_requirements(made))
             if "dml" in targets:
                 say(total, "packing the lab")
-                lab.pack(held / LAB, None, runtimes=(), software_driver=False, progress=None)
+                lab.pack(held / LAB, None, runtimes=(), software_driver=software_driver)
             left_out = tuple(sorted(path.name for path in held.iterdir() if _is_left_out(path.name, without)))
             for file in left_out:
                 (held / file).unlink()
