@@ -100,7 +100,7 @@ def test_a_planted_slow_down_fails_and_is_written_down(tmp_path: Path, monkeypat
     monkeypatch.chdir(HERE)
     root = tmp_path / "speed"
     done = call("speed", "-t", "python:timed_backends:takes_1", "-t", "python:timed_backends:takes_1_5", "-k",
-                "Relu-14/float32", "--size", "small", "--max-slowdown", "1.1", "--seconds", "20", "--root", str(root),
+                "Relu-14/float32", "--size", "small", "--max-slowdown", "1.1", "--seconds", "120", "--root", str(root),
                 "--json", str(tmp_path / "copy.json"))  # fmt: skip
     assert (done.code, done.err) == (1, "")
     assert "too slow: Relu-14/float32/256_ki: slower by 1." in done.out

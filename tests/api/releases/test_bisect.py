@@ -142,7 +142,7 @@ def test_what_cannot_be_bisected_is_one_sentence(arguments: tuple[str, ...], sen
 def test_a_planted_slow_down_is_found_in_the_release_that_has_it(tmp_path: Path) -> None:
     node = "ConvTranspose-11/float32/up_28_batch_1"
     done = call("bisect", "--speed", node, "--target", "cpu", "--releases", "1.0..1.7", "--max-slowdown", "1.2",
-                "--seconds", "20", "--json", str(tmp_path / "found.json"))  # fmt: skip
+                "--seconds", "60", "--json", str(tmp_path / "found.json"))  # fmt: skip
     assert (done.code, done.err) == (1, "")
     assert f'see both: epcheck speed -t cpu@1.3 -t cpu@1.5 -k "{node}"' in done.out
     (case,) = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))["cases"]

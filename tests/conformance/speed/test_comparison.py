@@ -150,7 +150,7 @@ def _here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(Path(__file__).parent)
 
 
-def run_both(idle: IdleWorkers, node: TimedNode, a: str, b: str, seconds: float = 20.0) -> SpeedComparison:
+def run_both(idle: IdleWorkers, node: TimedNode, a: str, b: str, seconds: float = 120.0) -> SpeedComparison:
     sides = TimedTarget(resolve(a), idle, 1), TimedTarget(resolve(b), idle, 1)
     try:
         (found,), _notes = compare_nodes([node], sides, TEST, seconds)

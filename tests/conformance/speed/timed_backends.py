@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-STEP_S = 4e-4
+STEP_S = 1e-3
 
 
 def _wait(steps: float, feeds: Mapping[str, Any], value: float = 0.0) -> list[Any]:
     until = time.perf_counter() + steps * STEP_S
-    shape = next(iter(feeds.values())).shape
+    outputs = [np.full(next(iter(feeds.values())).shape, value, np.float32)]  # its memory may take as long as a step
     while time.perf_counter() < until:
         pass
-    return [np.full(shape, value, np.float32)]
+    return outputs
 
 
 def takes_1(_model: bytes, feeds: Mapping[str, Any]) -> list[Any]:
