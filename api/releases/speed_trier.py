@@ -8,10 +8,10 @@ from typing import Any
 
 from epcheck.api.progress import Progress
 from epcheck.api.suite.speed import EACH_S, LEAST_S, SpeedOptions, measure, select_nodes, time_targets
-from epcheck.conformance.records.speed import EQUIVALENT, FASTER, RUN, SpeedComparison
+from epcheck.conformance.records.speed import EQUIVALENT, FASTER, RUN, SLOWER, UNDECIDED, SpeedComparison
 from epcheck.conformance.records.terms import PASS
 from epcheck.conformance.releases.error import ReleaseError, UnusableReleaseError
-from epcheck.conformance.releases.search import NOT_TIMED, SLOWER, UNDECIDED, Trial
+from epcheck.conformance.releases.search import NOT_TIMED, Trial
 from epcheck.conformance.releases.series import Series, target_at
 from epcheck.conformance.speed.sequential import SMALLEST_DIFFERENCE
 from epcheck.conformance.targets.target import Target

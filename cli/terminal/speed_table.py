@@ -5,7 +5,7 @@ from __future__ import annotations
 from epcheck.api.suite.speed import HTML, SpeedResult
 from epcheck.cli.terminal.terminal import Table, Terminal
 from epcheck.cli.terminal.text import cut
-from epcheck.conformance.records.speed import CREATE, FASTER, FIRST, SLOWER, UNDECIDED, PhaseRatio
+from epcheck.conformance.records.speed import CREATE, FASTER, FIRST, SLOWER, UNDECIDED, format_seconds
 
 STYLES = {SLOWER: "red", FASTER: "green", UNDECIDED: "yellow"}
 """Verdict -> the style of its row."""
@@ -22,13 +22,13 @@ def show(terminal: Terminal, result: SpeedResult) -> None:
     table.add_column("A → B", right=True, whole=True)
     table.add_column("B beside A", whole=True)
     for each, phase in report.judged_phases():
-        times = f"{format_time(phase.a_s)} → {format_time(phase.b_s)}"
+        times = f"{format_seconds(phase.a_s)} → {format_seconds(phase.b_s)}"
         table.add_row(each.case, times, phase.words, style=STYLES.get(phase.verdict, ""))
     if report.judged_phases():
         terminal.print_table(table)
     for each in report.comparisons:
         for phase in each.phases:
-            if phase.phase in (CREATE, FIRST) and phase.phase not in report.judged and _differs(phase):
+            if phase.phase in (CREATE, FIRST) and phase.phase not in report.judged and phase.differs:
                 terminal.print(f"{each.case}: {phase.phase} {phase.words}")
     for each in report.failed:
         terminal.print(f"not compared: {each.case}: {cut(each.trouble, NOTE)}", style="yellow")
@@ -47,15 +47,3 @@ def show(terminal: Terminal, result: SpeedResult) -> None:
     terminal.print(f"A: {report.a}, B: {report.b}; all intervals hold with a probability of {1 - report.alpha:g}")
     terminal.print(f"{report.headline}.", style="bold green" if result.conforms else "bold red")
     terminal.print(f"page: {result.folder / HTML}")
-
-
-def format_time(seconds: float) -> str:
-    """`12.3 µs`, `4.56 ms`, `1.20 s`."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds * 1e6:.3g} µs"
-
-
-def _differs(phase: PhaseRatio) -> bool:
-    return phase.verdict in (SLOWER, FASTER)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from dataclasses import asdict, dataclass
@@ -140,6 +141,12 @@ class Layout:
     def mark(self, config: Config) -> None:
         """Make the folder a lab, or keep it one."""
         atomic_file.write_text(self.marker, json.dumps({"epcheck_lab": FORMAT, **asdict(config)}, indent=1) + "\n")
+
+
+def hash_file(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal digits. Raises OSError."""
+    with path.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def size(path: Path) -> int:

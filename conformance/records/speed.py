@@ -36,6 +36,11 @@ class PhaseRatio:
     verdict: str
 
     @property
+    def differs(self) -> bool:
+        """Whether B is slower or faster."""
+        return self.verdict in (SLOWER, FASTER)
+
+    @property
     def words(self) -> str:
         """`slower by 1.18 × (1.15 to 1.21)`; of a faster target A's time over B's."""
         ratio, low, high = self.ratio, self.low, self.high
@@ -43,7 +48,7 @@ class PhaseRatio:
             ratio, low, high = 1 / ratio, 1 / high, 1 / low
         if not math.isfinite(high):
             return f"{self.verdict}: {ratio:.2f} × in too few rounds"
-        by = " by" if self.verdict in (SLOWER, FASTER) else ":"
+        by = " by" if self.differs else ":"
         return f"{self.verdict}{by} {ratio:.2f} × ({low:.2f} to {high:.2f})"
 
 
@@ -122,3 +127,11 @@ class SpeedReport:
         limit = self.max_slowdown
         over = "" if limit is None else f"; {len(self.too_slow)} slower by more than {limit:g} ×"
         return subject + ", ".join(parts) + over
+
+
+def format_seconds(seconds: float) -> str:
+    """`12.3 µs`, `4.56 ms`, `1.2 s`."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} µs"

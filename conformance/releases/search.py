@@ -11,13 +11,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from epcheck.conformance.records import terms
+from epcheck.conformance.records.speed import SLOWER, UNDECIDED
 
 RIGHT, WRONG, CANNOT_RUN = "right", "wrong", "cannot run it"
 """What a release comes to for a case: `cannot run it` is that the provider does not take the node, or that the runtime
 knows no such operator or opset yet."""
 
-SLOWER, UNDECIDED, NOT_TIMED = "slower", "undecided", "not timed"
-"""Statuses of a node whose speed is compared with that in the oldest release; PASS is the fourth."""
+NOT_TIMED = "not timed"
+"""The status of a node whose speed is not known in a release. The others are PASS, SLOWER and UNDECIDED."""
 
 STATE_OF = {
     terms.PASS: RIGHT,

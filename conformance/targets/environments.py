@@ -38,8 +38,9 @@ def ensure(package: str, version: str) -> Path:
     complete = home / "complete"
     if complete.is_file():
         return python
-    _run(f"{package} {version}", make_command(home))
-    _run(f"{package} {version}", install_command(python, f"{package}=={version}", *_numpy_for(version)))
+    failure = f"{package} {version} cannot be installed"
+    run_step(failure, make_command(home))
+    run_step(failure, install_command(python, f"{package}=={version}", *_numpy_for(version)))
     compile_imports(python)
     complete.touch()
     return python
@@ -51,12 +52,16 @@ def make_command(home: Path) -> list[str]:
 
 
 def install_command(python: Path, *requirements: str) -> list[str]:
-    """What installs packages for that interpreter: this Python's pip. Raises RuntimeInstallError where it has none."""
+    """What installs packages for that interpreter. Raises RuntimeInstallError where this Python has no pip."""
+    return pip_command("--python", str(python), "install", "-q", "--no-compile", *requirements)
+
+
+def pip_command(*arguments: str) -> list[str]:
+    """What runs this Python's pip. Raises RuntimeInstallError where it has none."""
     pip = wheels.pip()
     if pip is None:
         raise RuntimeInstallError(str(wheels.missing()))
-    options = ("-q", "--disable-pip-version-check", "--no-compile")
-    return [*pip, "--python", str(python), "install", *options, *requirements]
+    return [*pip, "--disable-pip-version-check", *arguments]
 
 
 def compile_imports(python: Path) -> None:
@@ -87,8 +92,12 @@ def _numpy_for(version: str) -> list[str]:
     return ["numpy<2"] if release < (1, 19) else ["numpy"]
 
 
-def _run(what: str, command: list[str]) -> None:
+def run_step(failure: str, command: list[str]) -> str:
+    """What a step of an installation prints. failure: what it means that it fails, `webgpu cannot be made`. Raises
+    RuntimeInstallError, with the last error that pip tells, or else the last line."""
     done = run_process(command)
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if line.strip()]
-        raise RuntimeInstallError(f"{what} cannot be installed: {lines[-1] if lines else 'no message'}")
+        errors = [line for line in lines if line.startswith("ERROR:")] or lines
+        raise RuntimeInstallError(f"{failure}: {errors[-1] if errors else 'no message'}")
+    return done.stdout

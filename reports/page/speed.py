@@ -16,6 +16,7 @@ from epcheck.conformance.records.speed import (
     PhaseRatio,
     SpeedComparison,
     SpeedReport,
+    format_seconds,
 )
 from epcheck.reports.page import shell
 from epcheck.reports.runs.run_folder import replacing
@@ -62,7 +63,7 @@ def write_speed_page(path: Path, report: SpeedReport) -> None:
         _row(each, phase, False)
         for each in report.comparisons
         for phase in each.phases
-        if phase.phase not in report.judged and phase.verdict in (SLOWER, FASTER)
+        if phase.phase not in report.judged and phase.differs
     ]
     with replacing(path) as file:
         shell.write(
@@ -84,14 +85,6 @@ def write_speed_page(path: Path, report: SpeedReport) -> None:
             time=format_seconds,
             phases=(CREATE, FIRST),
         )
-
-
-def format_seconds(seconds: float) -> str:
-    """`12.3 µs`, `4.56 ms`, `1.2 s`."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds * 1e6:.3g} µs"
 
 
 def _row(comparison: SpeedComparison, phase: PhaseRatio, is_too_slow: bool) -> Row:

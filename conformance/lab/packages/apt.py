@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import hashlib
 import json
 import os
 import re
@@ -24,7 +23,7 @@ from typing import Self
 from urllib.parse import unquote
 
 from epcheck.conformance.lab.errors import LabError
-from epcheck.conformance.lab.folder import Layout
+from epcheck.conformance.lab.folder import Layout, hash_file
 from epcheck.conformance.lab.packages import debian_version
 from epcheck.conformance.lab.packages.pins import read
 from epcheck.conformance.lab.process import Say, Watch, in_threads, run
@@ -271,7 +270,7 @@ Dir::Cache "{apt}"; Dir::Cache::Archives "{apt}/archives";
         if tarball is None:
             raise LabError(f"the archive's source package of {name} has no .orig tarball; name another --mirror")
         pinned = read("debian.json")["sources"].get(tarball.name)
-        if pinned and _sha256(tarball) != pinned:
+        if pinned and hash_file(tarball) != pinned:
             tarball.unlink()
             raise LabError(f"{tarball.name} is not the file epcheck was tested with; name another --mirror")
         return tarball, version
@@ -280,7 +279,7 @@ Dir::Cache "{apt}"; Dir::Cache::Archives "{apt}/archives";
         found: dict[str, dict[str, str]] = {}
 
         def check_one(package: Package) -> None:
-            digest = _sha256(folder / package.file)
+            digest = hash_file(folder / package.file)
             try:
                 check(package, digest)
             except LabError:
@@ -390,8 +389,3 @@ def _some(names: Sequence[str]) -> str:
 
 def _manifest() -> dict[str, dict[str, str]]:
     return {**read("debian.json")["packages"], **read("glvnd.json")["packages"]}
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -13,7 +13,7 @@ from typing import IO
 
 from epcheck.conformance.lab import system
 from epcheck.conformance.lab.errors import LabError
-from epcheck.conformance.lab.folder import Layout
+from epcheck.conformance.lab.folder import Layout, hash_file
 from epcheck.conformance.lab.packages.pins import runtime
 from epcheck.conformance.lab.packing import compression, contents, manifest
 from epcheck.conformance.lab.packing.manifest import File, Link, Manifest
@@ -95,10 +95,8 @@ def _manifest(layout: Layout, runtimes: Sequence[str], software_driver: bool) ->
         elif path.is_dir():
             folders.append(name)
         else:
-            with path.open("rb") as content:
-                digest = hashlib.file_digest(content, "sha256").hexdigest()
             facts = path.stat()
-            files.append(File(name, facts.st_size, digest, int(facts.st_mtime), bool(facts.st_mode & 0o100)))
+            files.append(File(name, facts.st_size, hash_file(path), int(facts.st_mtime), bool(facts.st_mode & 0o100)))
     stamps = {name: stamp for name in (*_STEPS, *runtimes) if (stamp := read_stamp(layout, name))}
     return Manifest(
         made_from=manifest.digest_steps(),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import lzma
 import os
 import shutil
@@ -14,7 +13,7 @@ from typing import IO
 
 from epcheck.conformance.lab import system
 from epcheck.conformance.lab.errors import LabError
-from epcheck.conformance.lab.folder import Config, Layout
+from epcheck.conformance.lab.folder import Config, Layout, hash_file
 from epcheck.conformance.lab.packing import compression, manifest, relocation
 from epcheck.conformance.lab.packing.manifest import File, Manifest
 from epcheck.conformance.lab.process import Progress
@@ -125,9 +124,8 @@ def _extract_files(tar: tarfile.TarFile, listed: Manifest, folder: Path, say: Sa
         with target.open("xb") as out:
             shutil.copyfileobj(source, out)
         _finish(target, file)
-        with target.open("rb") as content:
-            if hashlib.file_digest(content, "sha256").hexdigest() != file.sha256:
-                raise LabError(damaged)
+        if hash_file(target) != file.sha256:
+            raise LabError(damaged)
         done += file.size
         say(done, total)
     if wanted:

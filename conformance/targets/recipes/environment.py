@@ -14,9 +14,8 @@ from pathlib import Path
 from epcheck.conformance.lab.folder import size
 from epcheck.conformance.lab.process import Progress
 from epcheck.conformance.records import atomic_file
-from epcheck.conformance.start_process import run_process
 from epcheck.conformance.targets import environments
-from epcheck.conformance.targets.environments import RuntimeInstallError
+from epcheck.conformance.targets.environments import RuntimeInstallError as RuntimeInstallError
 from epcheck.conformance.targets.recipes import swiftshader
 from epcheck.conformance.targets.recipes.recipe import RECIPES, Recipe
 from epcheck.conformance.targets.target import TargetError
@@ -122,10 +121,11 @@ def create(
 
     (folder / COMPLETE).unlink(missing_ok=True)
     say("environment", 1, "making a virtual environment")
-    _run(name, environments.make_command(folder))
+    failure = f"environment '{name}' cannot be made"
+    environments.run_step(failure, environments.make_command(folder))
     say("packages", 2, f"installing {', '.join(recipe.packages)}")
     requirements = ("--no-index", "--no-deps", *files) if files else list_requirements(wanted)
-    _run(name, environments.install_command(wanted.python, *requirements))
+    environments.run_step(failure, environments.install_command(wanted.python, *requirements))
     if packages_from is not None:
         environments.add_packages(wanted.python, packages_from)
     environments.compile_imports(wanted.python)
@@ -134,7 +134,8 @@ def create(
         driver = swiftshader.install(
             folder / DRIVER, mirror, lambda message, done, of: say("driver", total, message, done, of)
         )
-    versions = json.loads(_run(name, [str(wanted.python), "-I", "-c", VERSIONS, *recipe.distributions, "numpy"]))
+    ask = [str(wanted.python), "-I", "-c", VERSIONS, *recipe.distributions, "numpy"]
+    versions = json.loads(environments.run_step(failure, ask))
     text = json.dumps({"recipe": recipe.name, "versions": versions, "driver": driver}, indent=1)
     atomic_file.write_text(folder / COMPLETE, f"{text}\n")
     return environment(name)
@@ -169,12 +170,3 @@ def ready(name: str) -> Environment:
     if "@" in name:
         return create(name)
     raise TargetError(f"target '{name}': its environment was not made; run: epcheck env create {name}")
-
-
-def _run(what: str, command: list[str]) -> str:
-    done = run_process(command)
-    if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if line.strip()]
-        errors = [line for line in lines if line.startswith("ERROR:")] or lines
-        raise RuntimeInstallError(f"environment '{what}' cannot be made: {errors[-1] if errors else 'no message'}")
-    return done.stdout

@@ -7,7 +7,6 @@ nothing but the Python of that machine.
 from __future__ import annotations
 
 import fnmatch
-import hashlib
 import importlib.metadata
 import json
 import re
@@ -22,11 +21,10 @@ from urllib.parse import urlparse
 from urllib.request import url2pathname
 
 from epcheck.conformance import lab
-from epcheck.conformance.lab.packages import wheels
+from epcheck.conformance.lab.folder import hash_file
 from epcheck.conformance.lab.process import Progress
 from epcheck.conformance.records import atomic_file
-from epcheck.conformance.start_process import run_process
-from epcheck.conformance.targets.environments import RuntimeInstallError
+from epcheck.conformance.targets import environments
 from epcheck.conformance.targets.recipes.environment import environment, list_requirements
 from epcheck.conformance.targets.target import TargetError
 
@@ -122,7 +120,8 @@ def _build(source: Path, scratch: Path) -> str:
     """A wheel of epcheck."""
     if source.suffix == ".whl":
         return str(source)
-    _run_pip("a wheel of epcheck", "wheel", "--no-deps", "-w", str(scratch), str(source))
+    command = environments.pip_command("wheel", "-q", "--no-deps", "-w", str(scratch), str(source))
+    environments.run_step("a wheel of epcheck cannot be packed", command)
     return str(next(scratch.glob("epcheck-*.whl")))
 
 
@@ -130,22 +129,13 @@ def _fetch(name: str, held: Path, python: str | None, wanted: Sequence[str]) -> 
     """Fetch requirements and all that they need into `held`. Returns the names of the files."""
     version = python or f"{sys.version_info.major}.{sys.version_info.minor}"
     with tempfile.TemporaryDirectory(dir=held.parent) as own:
-        options = ("--python-version", version, "--only-binary=:all:", "-d", own)
-        _run_pip(f"environment '{name}'", "download", *options, *wanted)
+        options = ("-q", "--python-version", version, "--only-binary=:all:", "-d", own)
+        command = environments.pip_command("download", *options, *wanted)
+        environments.run_step(f"environment '{name}' cannot be packed", command)
         files = sorted(path.name for path in Path(own).iterdir())
         for file in files:
             (Path(own) / file).replace(held / file)
     return files
-
-
-def _run_pip(what: str, *arguments: str) -> None:
-    pip = wheels.pip()
-    if pip is None:
-        raise RuntimeInstallError(str(wheels.missing()))
-    done = run_process([*pip, "--disable-pip-version-check", arguments[0], "-q", *arguments[1:]])
-    if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR:")] or done.stderr.splitlines()
-        raise RuntimeInstallError(f"{what} cannot be packed: {lines[-1] if lines else 'no message'}")
 
 
 def _is_left_out(file: str, without: Sequence[str]) -> bool:
@@ -176,6 +166,4 @@ def _write_parts(folder: Path, files: Sequence[Path], names: dict[str, list[str]
 
 
 def _describe(path: Path) -> dict[str, object]:
-    with path.open("rb") as content:
-        digest = hashlib.file_digest(content, "sha256").hexdigest()
-    return {"name": path.name, "size": path.stat().st_size, "sha256": digest}
+    return {"name": path.name, "size": path.stat().st_size, "sha256": hash_file(path)}

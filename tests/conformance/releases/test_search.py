@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from epcheck.conformance.records import terms
+from epcheck.conformance.records.speed import SLOWER, UNDECIDED
 from epcheck.conformance.releases import search
 from epcheck.conformance.releases.search import (
     ALWAYS_WRONG,
@@ -21,9 +22,7 @@ from epcheck.conformance.releases.search import (
     NEVER_WRONG,
     NOT_TIMED,
     NOT_TRIED,
-    SLOWER,
     STATE_OF,
-    UNDECIDED,
     Conclusion,
     Trial,
     conclude,

@@ -8,6 +8,7 @@ it, so it needs nothing else of epcheck than numpy.
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import sys
@@ -696,21 +697,26 @@ def is_other(first: Values, second: Values) -> bool:
     return first.keys() != second.keys() or any(_describe(first[name]) != _describe(second[name]) for name in first)
 
 
+@functools.lru_cache(maxsize=1)
+def list_shapes(ort: Any, model: Any) -> tuple[tuple[str, tuple[Any, ...]], ...]:
+    """The inputs of a model with their shapes: numbers, and the names of free dimensions."""
+    session = ort.InferenceSession(model, providers=["CPUExecutionProvider"])
+    return tuple((value.name, tuple(value.shape or ())) for value in session.get_inputs())
+
+
 def is_valid(ort: Any, model: Any, feeds: Values) -> bool:
     """Whether the CPU provider takes the feeds of a model. A session is created for their sizes: ONNX's shape inference
     then refuses sizes that kernels do not look at. ort: the module onnxruntime. model: bytes, or a path."""
-    providers = ["CPUExecutionProvider"]
     try:
-        session, options = ort.InferenceSession(model, providers=providers), ort.SessionOptions()
         sizes: dict[str, int] = {}
-        for value in session.get_inputs():
-            for name, size in zip(value.shape or (), getattr(feeds[value.name], "shape", ())):
-                if isinstance(name, str) and sizes.setdefault(name, size) != size:
+        for name, shape in list_shapes(ort, model):
+            for dimension, size in zip(shape, getattr(feeds[name], "shape", ())):
+                if isinstance(dimension, str) and sizes.setdefault(dimension, size) != size:
                     return False
-        for name, size in sizes.items():
-            options.add_free_dimension_override_by_name(name, size)
-        session = ort.InferenceSession(model, options, providers=providers) if sizes else session
-        session.run(None, feeds)
+        options = ort.SessionOptions()
+        for dimension, size in sizes.items():
+            options.add_free_dimension_override_by_name(dimension, size)
+        ort.InferenceSession(model, options, providers=["CPUExecutionProvider"]).run(None, feeds)
     except Exception:  # whatever it says
         return False
     return True
