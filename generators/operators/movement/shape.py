@@ -446,18 +446,19 @@ def trilu_samples() -> Iterator[MovementSample]:
         yield _sample(side, (4, 5), upper=upper)
         yield _sample(f"{side}_tall", (5, 3), upper=upper)
         for k in (0, 1, -1, 2, -2, 3, -3, 4, -4, 5, -5, 7, -7):
-            yield _sample(f"{side}_k_{label(k)}", (4, 5), upper=upper, k=np.array(k), every_dtype=k == 1)
+            yield _sample(f"{side}_k_{label(k)}", (4, 5), upper=upper, k=np.array(k, np.int64), every_dtype=k == 1)
         for name, k in {"int32_max": 2**31 - 1, "int32_min": -(2**31)}.items():
-            yield _sample(f"{side}_k_{name}", (3, 3), upper=upper, k=np.array(k))
+            yield _sample(f"{side}_k_{name}", (3, 3), upper=upper, k=np.array(k, np.int64))
         for rank in (3, 4, 5, 8):
-            yield replace(_sample(f"{side}_rank_{rank}", shape_of_rank(rank), upper=upper, k=np.array(-1)), rank=rank)
-        yield _sample(f"{side}_one_row", (1, 5), upper=upper, k=np.array(2))
-        yield _sample(f"{side}_one_column", (5, 1), upper=upper, k=np.array(-2))
+            ranked = _sample(f"{side}_rank_{rank}", shape_of_rank(rank), upper=upper, k=np.array(-1, np.int64))
+            yield replace(ranked, rank=rank)
+        yield _sample(f"{side}_one_row", (1, 5), upper=upper, k=np.array(2, np.int64))
+        yield _sample(f"{side}_one_column", (5, 1), upper=upper, k=np.array(-2, np.int64))
         yield _sample(f"{side}_one_element", (1, 1), upper=upper)
         yield _sample(f"{side}_size_0", (0, 4), upper=upper)
         yield _sample(f"{side}_size_0_batch", (0, 3, 3), upper=upper)
         yield _sample(f"{side}_more_than_a_thread_group", (2, 33, 35), upper=upper)
-    yield _sample("k_without_upper", (3, 4), k=np.array(-1))
+    yield _sample("k_without_upper", (3, 4), k=np.array(-1, np.int64))
     yield expect_refusal(_sample("rank_1", (4,)))
     yield expect_refusal(_sample("scalar"))
 

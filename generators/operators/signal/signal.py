@@ -230,7 +230,8 @@ def transform_rows(rows: Array, length: int, dtype: np.dtype[np.float64], *, inv
     kept = rows[..., :length]
     index = np.arange(length)
     turns = np.outer(np.arange(kept.shape[-1]), index) % length / length
-    matrix = np.exp((2j if inverse else -2j) * np.pi * turns)
+    angles = (2 if inverse else -2) * np.pi * turns
+    matrix = np.cos(angles) + 1j * np.sin(angles)  # complex exp is the C library's, another on each system
     found = kept @ matrix
     norm = np.sqrt((np.abs(kept) ** 2).sum(axis=-1, keepdims=True) * length)
     unit = float(bounds.finfo(dtype).eps) / 2

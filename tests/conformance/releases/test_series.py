@@ -95,6 +95,7 @@ def test_pip_says_which_releases_there_are(monkeypatch: pytest.MonkeyPatch) -> N
         listed = "onnxruntime (1.20.1)\nAvailable versions: 1.20.1, 1.20.0, 1.9.0, 1.21.0rc1\n  LATEST: 1.20.1\n"
         return subprocess.CompletedProcess(command, 0, listed, "WARNING: experimental\n")
 
+    monkeypatch.setattr(package_index.wheels, "pip", lambda: ("pip",))
     monkeypatch.setattr(package_index, "run_process", pip)
     assert releases_of("onnxruntime") == ("1.9.0", "1.20.0", "1.20.1")
     assert releases_of("onnxruntime-directml", windows=True) == ("1.9.0", "1.20.0", "1.20.1")
@@ -112,6 +113,7 @@ def test_pip_says_which_releases_there_are(monkeypatch: pytest.MonkeyPatch) -> N
 )
 def test_what_pip_cannot_tell_is_one_sentence(monkeypatch: pytest.MonkeyPatch, errors: str, message: str) -> None:
     done = subprocess.CompletedProcess([], 1, "", errors)
+    monkeypatch.setattr(package_index.wheels, "pip", lambda: ("pip",))
     monkeypatch.setattr(package_index, "run_process", lambda *_, **__: done)
     with pytest.raises(ReleaseError, match=message):
         releases_of("x")

@@ -81,10 +81,10 @@ def test_a_case_that_must_be_refused_has_no_outputs_and_says_why(tmp_path: Path)
 
 def test_a_provider_that_is_not_there_is_no_pass(built: BuiltCase, tmp_path: Path) -> None:
     folder = repro.write(built, tmp_path)
-    done = run_script(folder)
+    done = run_script(folder, "ROCMExecutionProvider")
     assert (done.returncode, done.stderr) == (2, "")
-    assert re.match(r"CANNOT RUN: onnxruntime \S+ has no DmlExecutionProvider; it has \['", done.stdout)
-    assert run_script(folder, "DmlExecutionProvider", "--git-bisect").returncode == 125
+    assert re.match(r"CANNOT RUN: onnxruntime \S+ has no ROCMExecutionProvider; it has \['", done.stdout)
+    assert run_script(folder, "ROCMExecutionProvider", "--git-bisect").returncode == 125
 
 
 CHANGES = {
@@ -221,5 +221,5 @@ def test_no_name_leads_out_of_the_folder_or_into_the_script(tmp_path: Path, name
 
 def test_a_folder_that_cannot_be_made_is_named(built: BuiltCase, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(repro.ReproError, match=r"cannot be written to '.*file/Slice-13_.*': Not a directory"):
+    with pytest.raises(repro.ReproError, match=r"cannot be written to '.*file[/\\]+Slice-13_.*': \w"):
         repro.write(built, tmp_path / "file")

@@ -41,7 +41,7 @@ def values(operator: str, name: str, dtype: str = "float32") -> tuple[list[Array
         (Arange((2, 2), 3), "float32", np.array([[3, 4], [5, 6]], np.float32)),
         (Literal([1, 2]), "int32", np.array([1, 2], np.int32)),
         (Literal(True, "bool"), "float32", np.array(True)),
-        (Literal([1, 2, 3, 4], "int64", (2, 2)), "float32", np.array([[1, 2], [3, 4]])),
+        (Literal([1, 2, 3, 4], "int64", (2, 2)), "float32", np.int64([[1, 2], [3, 4]])),
         (int64s(), "float32", np.zeros(0, np.int64)),
     ],
 )

@@ -69,7 +69,7 @@ def test_sequences_and_optionals_are_saved_and_read_back(tmp_path: Path) -> None
         ({"a": np.array([["x"] * 3] * 2)}, "input 'a' is str, but the model needs float32"),
         ({"a": GOOD["a"][0]}, "input 'a' has the shape [3], but the model needs rank 2"),
         ({"a": GOOD["a"][:, :2]}, "input 'a' has the size 2 in dimension 1, but the model needs 3"),
-        ({"b": np.arange(5)}, "dimension 'N' is 2 in the input 'a' and 5 in 'b'"),
+        ({"b": np.arange(5, dtype=np.int64)}, "dimension 'N' is 2 in the input 'a' and 5 in 'b'"),
     ],
 )
 def test_what_does_not_fit_the_model_is_refused(

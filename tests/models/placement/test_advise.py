@@ -170,7 +170,7 @@ def advice_on_gather(candidate: Folds) -> Advice:
     whole = model(
         node("Shape", "x", "s"), node("Gather", "s zero", "batch"), node("Concat", "batch minus", "target", axis=0),
         node("Reshape", "x target", "y"), shape=(2, 3),
-        constants={"zero": np.array([0]), "minus": np.array([-1])},
+        constants={"zero": np.int64([0]), "minus": np.int64([-1])},
     )  # fmt: skip
     whole.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "batch"
     outcome = candidate(whole, {"x": X}, "all")

@@ -140,7 +140,7 @@ def test_a_decoder_that_is_given_its_cache_back_says_what_it_says_of_the_whole_t
     whole = feeds.generate(model, 0, {"batch": 1, "sequence_length": 5, "past_sequence_length": 0})
     whole["attention_mask"] = np.ones((1, 5), np.int64)
     expected = run("decoder", whole)
-    tokens, positions = np.asarray(whole["input_ids"]), np.arange(5)[None]
+    tokens, positions = np.asarray(whole["input_ids"]), np.arange(5, dtype=np.int64)[None]
     first = run("decoder", {**whole, "input_ids": tokens[:, :4], "position_ids": positions[:, :4],
                             "attention_mask": np.ones((1, 4), np.int64)})  # fmt: skip
     cache_of = {name.replace("present", "past_key_values"): value for name, value in first.items() if name != "logits"}

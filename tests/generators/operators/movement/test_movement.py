@@ -106,7 +106,7 @@ def test_negative_pads_remove_before_positive_ones_add() -> None:
 
 
 def test_the_constant_of_an_integer_is_not_rounded() -> None:
-    (got,) = outputs("Pad", 13, {"data": np.array([1]), "pads": [1, 0], "constant_value": np.array(2**53 + 1)})
+    (got,) = outputs("Pad", 13, {"data": np.int64([1]), "pads": [1, 0], "constant_value": np.array(2**53 + 1)})
     assert got.tolist() == [2**53 + 1, 1]
 
 
@@ -209,7 +209,7 @@ def test_padding_of_each_mode() -> None:
 
 def test_gather_puts_the_indices_where_the_axis_was() -> None:
     desc = Gather(tensor(1, 3, 2), TensorDesc(DataType.INT64, (1, 1, 2)), tensor(1, 2, 2), 1, 1)
-    (got,) = desc.evaluate(np.arange(6, dtype=np.float32).reshape(1, 3, 2), np.array([[[2, -3]]]))
+    (got,) = desc.evaluate(np.arange(6, dtype=np.float32).reshape(1, 3, 2), np.int64([[[2, -3]]]))
     assert got.tolist() == [[[4, 5], [0, 1]]]
 
 
