@@ -142,7 +142,7 @@ def interrupt(folder: Path, name: str, end: Callable[[subprocess.Popen[bytes]], 
             stderr=printed, creationflags=getattr(subprocess, "CREATE_NEW_CONSOLE", 0),
         )  # fmt: skip
         has_begun = wait_for(lambda: any(path.stat().st_size for path in root.glob("*/journal.jsonl")))
-        family = psutil.Process(process.pid).children(recursive=True)
+        family = find_workers(process.pid)
         end(process)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(LEFT_S)
@@ -198,6 +198,12 @@ STEPS: dict[str, Callable[[Path], Found]] = {
     "open-report": check_open_report,
     "closed-pipe": check_closed_pipe,
 }
+
+
+def find_workers(pid: int) -> list[psutil.Process]:
+    """The Python processes below a process; what a console has of its own is none of them."""
+    below = psutil.Process(pid).children(recursive=True)
+    return [member for member in below if member.name().lower().startswith("python")]
 
 
 def send_event(process: subprocess.Popen[bytes], event: str) -> None:

@@ -28,7 +28,7 @@ PART = (
     "tests/cli/terminal", "tests/cli/test_help.py", "tests/cli/test_output.py", "tests/cli/test_repro_commands.py",
     "tests/cli/test_show.py", "tests/cli/test_start.py", "tests/conformance/cache/test_cache.py",
     "tests/conformance/records", "tests/conformance/targets/test_bad_input.py",
-    "tests/conformance/test_start_process.py", "tests/reports/test_names.py",
+    "tests/conformance/test_start_process.py", "tests/examples/test_windows_check.py", "tests/reports/test_names.py",
 )  # fmt: skip
 """What touches processes, files, the command line or the system. Most others compute, and do the same everywhere; each
 process takes a second to start under Wine, and each module of tests tenths of one to be imported."""

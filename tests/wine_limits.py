@@ -6,6 +6,9 @@ import sys
 from collections.abc import Mapping
 
 LIMITS: Mapping[str, tuple[str, ...]] = {
+    "Ctrl-Break raises no SIGBREAK in Wine's C runtime, and ends no run": (
+        "tests/examples/test_windows_check.py::test_ctrl_break_ends_a_run_as_ctrl_c_does",
+    ),
     "the CPU time of a start is that of Wine's loader, too": (
         "tests/cli/test_help.py::test_help_is_fast_and_imports_neither_onnx_nor_numpy",
         "tests/cli/test_completion.py::test_an_answer_is_fast_and_imports_neither_onnx_nor_numpy",
