@@ -23,7 +23,8 @@ def show(terminal: Terminal, result: SpeedResult) -> None:
     table.add_column("B beside A", whole=True)
     for each, phase in report.judged_phases():
         times = f"{format_seconds(phase.a_s)} → {format_seconds(phase.b_s)}"
-        table.add_row(each.case, times, phase.words, style=STYLES.get(phase.verdict, ""))
+        node = each.case if phase.phase in report.judged else f"{each.case} ({phase.phase})"
+        table.add_row(node, times, phase.words, style=STYLES.get(phase.verdict, ""))
     if report.judged_phases():
         terminal.print_table(table)
     for each in report.comparisons:

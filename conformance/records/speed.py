@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 DOCUMENT_SCHEMA = 1
@@ -16,7 +16,8 @@ VERDICTS = (SLOWER, FASTER, EQUIVALENT, UNDECIDED)
 CREATE, FIRST, RUN, COPIED = "creation", "first run", "run", "run with copies"
 """What is timed, each apart: the creation of a session; its first run, which compiles and allocates; a run after the
 warm-up, whose inputs and outputs stay in the memory of the provider's device; such a run whose inputs are copied there
-and whose outputs are copied back, on a provider that has a memory of its own."""
+and whose outputs are copied back. The last is there if either provider has a memory of its own; one without has the
+same time in both."""
 
 PHASES = (CREATE, FIRST, RUN, COPIED)
 
@@ -52,6 +53,14 @@ class PhaseRatio:
         return f"{self.verdict}{by} {ratio:.2f} × ({low:.2f} to {high:.2f})"
 
 
+def find_judged(phases: Sequence[PhaseRatio], judged: Sequence[str]) -> list[PhaseRatio]:
+    """Those of the phases that are judged; COPIED in the place of RUN where one of the targets copies in each run."""
+    found = [phase for phase in phases if phase.phase in judged]
+    if RUN in judged and not any(phase.phase == RUN for phase in found):
+        found += [phase for phase in phases if phase.phase == COPIED and COPIED not in judged]
+    return found
+
+
 @dataclass(frozen=True)
 class SpeedComparison:
     """One node on two targets. case: `MatMul-13/float32/square_1024`. sizes: of its inputs, `1024x1024, 1024x1024`.
@@ -67,6 +76,10 @@ class SpeedComparison:
     phases: tuple[PhaseRatio, ...] = ()
     trouble: str = ""
     notes: tuple[str, ...] = ()
+
+    def judged_phases(self, judged: Sequence[str]) -> list[PhaseRatio]:
+        """Those of the phases that are judged."""
+        return find_judged(self.phases, judged)
 
     def phase(self, name: str) -> PhaseRatio | None:
         """The phase of that name; None where it was not timed."""
@@ -93,7 +106,7 @@ class SpeedReport:
 
     def judged_phases(self) -> list[tuple[SpeedComparison, PhaseRatio]]:
         """Every comparison with each of its judged phases."""
-        return [(each, phase) for each in self.comparisons for phase in each.phases if phase.phase in self.judged]
+        return [(each, phase) for each in self.comparisons for phase in each.judged_phases(self.judged)]
 
     @property
     def too_slow(self) -> list[tuple[SpeedComparison, PhaseRatio]]:

@@ -22,6 +22,7 @@ from epcheck.conformance.records.speed import (
     UNDECIDED,
     PhaseRatio,
     SpeedComparison,
+    find_judged,
 )
 from epcheck.conformance.speed.sequential import Interval, count_left_out, estimate, judge
 from epcheck.conformance.speed.timed_target import Block, NotTimedError, TimedModel, TimedTarget
@@ -56,8 +57,11 @@ BUSY, DRIFT = 1.1, 1.1
 STARTING = 0.3
 """Of the time of all comparisons that the starts of new workers may take, in the passes that are needed at least."""
 
+FEWEST_VISITS = 2
+"""Of a node, with rounds of their own: in new workers, as far as there is time to start them."""
+
 KEPT_ELEMENTS = 1 << 22
-"""Of the inputs of a node whose feeds are kept between rounds."""
+"""Of the inputs of a node whose feeds are kept between visits."""
 
 OTHERS = 0.25
 """Processors that other programs use from which on the machine is said to be busy."""
@@ -83,11 +87,10 @@ class SpeedTest:
     def is_settled(self, phases: Sequence[PhaseRatio]) -> bool:
         """Whether no further round is needed."""
         limit = self.max_slowdown
-        for phase in phases:
-            if phase.phase in self.judged:
-                is_open = limit is not None and phase.low <= limit < phase.high
-                if is_open or phase.verdict == UNDECIDED or phase.high > WIDE * phase.low:
-                    return False
+        for phase in find_judged(phases, self.judged):
+            is_open = limit is not None and phase.low <= limit < phase.high
+            if is_open or phase.verdict == UNDECIDED or phase.high > WIDE * phase.low:
+                return False
         return True
 
 
@@ -101,10 +104,9 @@ class Round:
     def seconds(self, phase: str) -> tuple[float, float] | None:
         """The times of A and B; None where one of them has no such phase. Of runs those of the fastest block: other
         programs only add time (J. Chen and J. Revels, Robust benchmarking in noisy environments, 2016)."""
-        a, b = (
-            [seconds for block in blocks if (seconds := _time_of(block, phase)) is not None]
-            for blocks in (self.a, self.b)
-        )
+        a, b = ([each for block in side if (each := _time_of(block, phase)) is not None] for side in (self.a, self.b))
+        if phase == COPIED and (a or b):  # who has no memory of its own copies nothing
+            a, b = (times or [block.paced_s for block in side] for times, side in ((a, self.a), (b, self.b)))
         return (min(a), min(b)) if a and b else None
 
     def logarithm(self, phase: str) -> float | None:
@@ -124,21 +126,19 @@ def compare_nodes(
     seconds: float,
     say: Callable[[str], None] = lambda _words: None,
 ) -> tuple[tuple[SpeedComparison, ...], tuple[str, ...]]:
-    """Time the nodes on both targets, a round of each in every pass, until all are settled or the seconds are over; and
-    what has to be known of all, in sentences. say: takes what is done.
+    """Time the nodes on both targets, in passes that visit each of them, until all are settled or the seconds are over;
+    and what has to be known of all, in sentences. say: takes what is done.
 
     Every pass has new workers, as far as there is time to start them: where the system places code and data changes the
     speed of a process, and differs from process to process. Raises TargetDown where a worker cannot be started. What a
     target does not run, or too slowly, is the trouble of a comparison.
     """
-    began, busy = time.monotonic(), _Load()
+    busy = _Load()
     start_s = busy.leave_out(lambda: _renew(sides))
+    began = time.monotonic()
     every = math.ceil(start_s * test.fewest_rounds / (STARTING * seconds))
     share = (seconds - start_s * test.fewest_rounds / every) / len(nodes)
     timers = [NodeTimer(node, test, share) for node in nodes]
-    for place, timer in enumerate(timers, 1):
-        say(f"first sessions, {place} of {len(nodes)}: {timer.node.id}")
-        timer.probe(sides)
     passes, workers = 0, 1
     while (left := [timer for timer in timers if not timer.is_over]) and passes < MOST_ROUNDS:
         if passes and passes % every == 0:
@@ -149,7 +149,7 @@ def compare_nodes(
             if time.monotonic() - began > seconds:
                 break
             say(f"pass {passes}, {place} of {len(left)}: {timer.node.id}")
-            timer.add_round(sides)
+            timer.visit(sides, began + seconds)
         else:
             continue
         break
@@ -179,37 +179,53 @@ class NodeTimer:
         self._test, self._share = test, seconds
         self._spent, self._trouble = 0.0, ""
         self._notes: tuple[str, ...] = ()
-        self._pace = 1, 1
+        self._pace: tuple[int, int] | None = None
+        self._visit_rounds = 1
         self._order = np.random.default_rng(38)
         self._model: TimedModel | None = None
 
-    def probe(self, sides: tuple[TimedTarget, TimedTarget]) -> None:
-        """Run it once on both, compare what comes out, and choose how long a round is. Raises TargetDown."""
+    def visit(self, sides: tuple[TimedTarget, TimedTarget], until: float) -> None:
+        """One round, or several where the data of the node takes longer to make and to send; in the first visit after a
+        probe. until: on time.monotonic's clock, in seconds; no round begins after it. Raises TargetDown."""
         with self._timing():
+            began = time.monotonic()
             model = self._find_model()
-            probes = tuple(side.time_new_session(model, 0, PROBE_S, wanted=True) for side in sides)
-            self._notes = describe_outputs(*(probe.outputs for probe in probes))
-            fewest = self._test.fewest_rounds
-            pace = choose_pace(probes, SHARE * self._share / fewest)
-            if pace is None:
-                slowest = max(probe.run_s for probe in probes)
-                raise NotTimedError(f"too little time: {fewest} rounds are needed, and a run takes {slowest:.2g} s; "
-                                    f"give --seconds more")  # fmt: skip
-            self._pace = pace
+            if self._pace is None:
+                self._pace = self._probe(model, sides, began)
+            for _ in range(self._visit_rounds):
+                self.rounds.append(_time_round(model, sides, self._pace, bool(self._order.integers(2))))
+                self.is_over = self._test.is_settled(find_ratios(self.rounds, self._test.alpha))
+                if self.is_over or time.monotonic() > until:
+                    break
 
-    def add_round(self, sides: tuple[TimedTarget, TimedTarget]) -> None:
-        """Raises TargetDown."""
-        with self._timing():
-            self.rounds.append(_time_round(self._find_model(), sides, self._pace, bool(self._order.integers(2))))
-            self.is_over = self._test.is_settled(find_ratios(self.rounds, self._test.alpha))
+    def _probe(self, model: TimedModel, sides: tuple[TimedTarget, TimedTarget], began: float) -> tuple[int, int]:
+        """Run it once on both, compare what comes out, and choose how long a round is and how many a visit has. began:
+        when the model was made. Raises NotTimedError, TargetDown."""
+        probes = tuple(side.time_new_session(model, 0, PROBE_S, wanted=True) for side in sides)
+        preparing_s = max(time.monotonic() - began - sum(map(_count_seconds, probes)), 0.0)
+        self._notes = describe_outputs(*(probe.outputs for probe in probes))
+        fewest = self._test.fewest_rounds
+        round_s = (SHARE * self._share - FEWEST_VISITS * preparing_s) / fewest
+        pace = choose_pace(probes, round_s)
+        if pace is None:
+            slowest = max(probe.paced_s for probe in probes)
+            raise NotTimedError(f"too little time: {fewest} rounds are needed, and a run takes {slowest:.2g} s and its "
+                                f"data {preparing_s:.2g} s; give --seconds more")  # fmt: skip
+        cycles, runs = pace
+        least_s = 2 * cycles * runs * sum(probe.paced_s for probe in probes)
+        self._visit_rounds = min(max(math.ceil(preparing_s / least_s), 1), math.ceil(fewest / FEWEST_VISITS))
+        return pace
 
     def conclude(self, names: tuple[str, str]) -> SpeedComparison:
         """What it comes to. names: of the targets."""
         node, rounds, fewest = self.node, [] if self._trouble else self.rounds, self._test.fewest_rounds
         notes = (*self._notes, *describe_steadiness(rounds, names))
-        if not self._trouble and len(rounds) < fewest:
-            notes += (f"{len(rounds)} rounds in {self._spent:.1f} s, {fewest} are needed: give --seconds more",)
         phases = tuple(find_ratios(rounds, self._test.alpha))
+        if RUN in self._test.judged and phases and not any(phase.phase == RUN for phase in phases):
+            copying = [name for name, side in zip(names, (rounds[0].a, rounds[0].b), strict=True) if not side[0].run_s]
+            notes += (f"each run of '{copying[0]}' copies its inputs and outputs: compared with copies",)
+        if 0 < len(rounds) < fewest:
+            notes += (f"{len(rounds)} rounds in {self._spent:.1f} s, {fewest} are needed: give --seconds more",)
         trouble = self._trouble or ("" if rounds else "too little time: give --seconds more")
         return SpeedComparison(node.id, node.operator, node.dtype, node.sizes, len(rounds), round(self._spent, 3),
                                phases, trouble, notes)  # fmt: skip
@@ -225,7 +241,7 @@ class NodeTimer:
         self._spent += time.monotonic() - began
 
     def _find_model(self) -> TimedModel:
-        """Its model and feeds; large ones are made again for each round."""
+        """Its model and feeds; large ones are made again for each visit."""
         model = self._model or build(self.node)
         self._model = model if self.node.elements <= KEPT_ELEMENTS else None
         return model
@@ -233,7 +249,7 @@ class NodeTimer:
 
 def probe_run_s(node: TimedNode, side: TimedTarget) -> float:
     """Seconds of a run on one target, by a short block. Raises NotTimedError, TargetDown."""
-    return side.time_new_session(build(node), 0, PROBE_S).run_s
+    return side.time_new_session(build(node), 0, PROBE_S).paced_s
 
 
 def build(node: TimedNode) -> TimedModel:
@@ -247,15 +263,22 @@ def choose_pace(probes: Sequence[Block], round_s: float) -> tuple[int, int] | No
     """How many cycles a round has, and how many runs a block, the same on both sides. round_s: seconds that a round may
     take; None where one run of each takes longer."""
     sessions = [(probe.create_s or 0.0) + (probe.first_s or 0.0) for probe in probes]
-    both = sum(probe.run_s + (probe.copied_s or 0.0) / 4 for probe in probes)
+    copies = [2 * probe.copied_s for probe in probes if probe.copied_s and probe.run_s]
+    both = sum(probe.paced_s for probe in probes)
     for fewest in FEWEST_RUNS:
-        for cycles in CYCLES:
-            longest = (round_s - sum(sessions)) / (2 * cycles) / 1.25
+        for cycles in CYCLES:  # a quarter more warm up, and copies take as long as one block
+            longest = (round_s - sum(sessions) - sum(copies)) / (2 * cycles * 1.25 + bool(copies))
             if fewest * both <= longest:
                 block = min(max(min(sessions) / (2 * cycles), BLOCK_S), LONGEST_BLOCK_S)
-                runs = round(min(block / max(probe.run_s for probe in probes), longest / both))
+                runs = round(min(block / max(probe.paced_s for probe in probes), longest / both))
                 return cycles, min(max(runs, fewest), MOST_RUNS) | 1
     return None
+
+
+def _count_seconds(block: Block) -> float:
+    """Of the runs of a block in a new session, about."""
+    runs_s = block.runs * block.paced_s
+    return (block.create_s or 0.0) + (block.first_s or 0.0) + runs_s + (block.copied_s or 0.0) * 2 * bool(block.run_s)
 
 
 def _time_round(model: TimedModel, sides: tuple[TimedTarget, TimedTarget], pace: tuple[int, int], swap: bool) -> Round:
@@ -294,11 +317,13 @@ def describe_steadiness(rounds: Sequence[Round], names: tuple[str, str]) -> tupl
     for name, blocks in zip(names, ([each.a for each in rounds], [each.b for each in rounds]), strict=True):
         if len(blocks) < 6:
             continue
-        apart = math.exp(statistics.median(abs(math.log(each[0].run_s / each[1].run_s)) for each in blocks))
+        apart = math.exp(statistics.median(abs(math.log(each[0].paced_s / each[1].paced_s)) for each in blocks))
         if apart > BUSY:
             notes.append(f"two blocks of one session of '{name}' differ by a factor of {apart:.2f} in the median round")
         third = len(blocks) // 3
-        early, late = (statistics.median(each[0].run_s for each in part) for part in (blocks[:third], blocks[-third:]))
+        early, late = (
+            statistics.median(each[0].paced_s for each in part) for part in (blocks[:third], blocks[-third:])
+        )
         if not 1 / DRIFT < late / early < DRIFT:
             notes.append(
                 f"runs of '{name}' took {late / early:.2f} times as long at the end: the clock, or other programs"

@@ -52,17 +52,23 @@ class TimedModel:
 
 @dataclass(frozen=True)
 class Block:
-    """A block of runs. create_s, first_s: of its session, None in one that was there. run_s, copied_s: the median of
-    its runs, and of those with copies, None where these are no others. cpu_s: that processors worked. outputs: where
-    they were wanted."""
+    """A block of runs. create_s, first_s: of its session, None in one that was there. run_s: the median of its runs
+    without copies to and from the provider's device, None where each run copies. copied_s: of those with copies, None
+    where these are no others, or not timed in this block. cpu_s: that processors worked. outputs: where they were
+    wanted."""
 
     create_s: float | None
     first_s: float | None
-    run_s: float
+    run_s: float | None
     copied_s: float | None
     runs: int
     cpu_s: float
     outputs: dict[str, Array] = field(default_factory=dict)
+
+    @property
+    def paced_s(self) -> float:
+        """The seconds of a run of which the block is made."""
+        return self.run_s or self.copied_s or 0.0
 
 
 class TimedTarget:
@@ -142,8 +148,9 @@ class TimedTarget:
 def read_block(header: Any, result: SessionResult, outputs: dict[str, Array]) -> Block:
     """Raises what is wrong with an answer: KeyError, TypeError, ValueError."""
     timing = header["timing"]
-    run_s, runs = _median_s(timing["runs_ns"])
-    copied_s = _median_s(timing["copied_ns"])[0] if timing["copied_ns"] else None
+    own, copied = timing["runs_ns"], timing["copied_ns"]
+    copied_s, runs = _median_s(copied) if copied or not own else (None, 0)
+    run_s, runs = _median_s(own) if own else (None, runs)
     copies = {name: value.copy() for name, value in outputs.items()}
     return Block(result.create_s, result.run_s, run_s, copied_s, runs, result.cpu_s, copies)
 

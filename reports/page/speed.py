@@ -63,7 +63,7 @@ def write_speed_page(path: Path, report: SpeedReport) -> None:
         _row(each, phase, False)
         for each in report.comparisons
         for phase in each.phases
-        if phase.phase not in report.judged and phase.differs
+        if phase.differs and phase not in each.judged_phases(report.judged)
     ]
     with replacing(path) as file:
         shell.write(
@@ -72,6 +72,7 @@ def write_speed_page(path: Path, report: SpeedReport) -> None:
             styles=("speed/speed.css",),
             report=report,
             rows=rows,
+            is_mixed=any(row.phase.phase not in report.judged for row in rows),
             others=sorted(others, key=lambda row: -row.phase.ratio),
             counts={verdict: sum(row.phase.verdict == verdict for row in rows) for verdict in ORDER},
             readings=READINGS,

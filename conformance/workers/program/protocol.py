@@ -59,8 +59,9 @@ they share the tensors INITIALIZER and the name of an initializer. Its `extent` 
 `speed` times a block of `runs` runs: in a new session, of which `create_s` and `run_s` tell the creation and the first
 run; with `kept` true, in the session of the request before. With `known` true the model and the feeds are those of the
 last one. Where `runs` is 0, as many are timed as fit into `seconds`. `outputs` are those of the model, which come back
-where `wanted` is true. Where the provider's device has buffers that can be bound, inputs and outputs stay there, and
-`copied_ns` are the times of runs with copies.
+where `wanted` is true, of large ones every n-th element. Where the provider's device has buffers that can be bound,
+inputs and outputs stay there, and a new session has in `copied_ns` the times of runs with copies. Where the device has
+a memory of its own and no such buffers, `runs_ns` is empty.
 
 `registry` asks for what the build of the runtime has: its `schemas` [[domain, operator]]; where `kernels` is true the
 provider's `kernels` [[domain, operator, first version, last version, {type constraint: [type]}]], a call that ends the

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from epcheck.conformance.records.speed import (
+    COPIED,
     CREATE,
     EQUIVALENT,
     FASTER,
@@ -20,8 +22,10 @@ from epcheck.conformance.records.speed import (
     UNDECIDED,
     PhaseRatio,
     SpeedComparison,
+    find_judged,
 )
 from epcheck.conformance.speed.comparison import (
+    NodeTimer,
     Round,
     SpeedTest,
     build,
@@ -31,7 +35,7 @@ from epcheck.conformance.speed.comparison import (
     describe_steadiness,
     find_ratios,
 )
-from epcheck.conformance.speed.timed_target import Block, NotTimedError, TimedTarget, read_block
+from epcheck.conformance.speed.timed_target import Block, NotTimedError, TimedModel, TimedTarget, read_block
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.session_result import session_result
@@ -42,6 +46,11 @@ TEST = SpeedTest(0.001, (RUN,), None)
 
 def block(run_s: float, create_s: float | None = 0.002, first_s: float | None = 0.003) -> Block:
     return Block(create_s, first_s, run_s, None, 5, run_s * 5)
+
+
+def copying(run_s: float | None, copied_s: float | None) -> Block:
+    """A block of a provider with a memory of its own."""
+    return Block(None, None, run_s, copied_s, 5, 0.1)
 
 
 def test_the_fastest_block_of_each_target_counts() -> None:
@@ -60,6 +69,62 @@ def test_phases_are_those_that_both_targets_have() -> None:
         (RUN, 2.0, SLOWER),
     ]
     assert find_ratios([], 0.01) == []
+
+
+def test_runs_that_copy_are_compared_with_runs_that_copy() -> None:
+    """Of a provider whose buffers cannot be bound each run copies; one without a memory of its own copies nothing."""
+    bound = copying(1.0, 4.0), copying(1.0, None)
+    unbound = copying(None, 8.0), copying(None, 9.0)
+    for a, ratio in ((bound, 2.0), ((block(4.0), block(5.0)), 2.0)):
+        phases = find_ratios([Round(a, unbound)] * 12, 0.01)
+        assert [(phase.phase, phase.ratio) for phase in phases] == [(COPIED, pytest.approx(ratio))]
+        assert [phase.phase for phase in find_judged(phases, (RUN,))] == [COPIED]
+        assert find_judged(phases, (CREATE,)) == []
+    both = find_ratios([Round(bound, bound)] * 12, 0.01)
+    assert [phase.phase for phase in both] == [RUN, COPIED]
+    assert [phase.phase for phase in find_judged(both, (RUN,))] == [RUN]
+
+
+def test_copies_are_a_part_of_a_round() -> None:
+    """Each session has some: 2 x 0.2 s here, and as long as a block of runs."""
+    runs_alone = [copying(1e-3, None), copying(1e-3, None)]
+    with_copies = [copying(1e-3, 0.2), copying(1e-3, 0.2)]
+    assert choose_pace(runs_alone, 0.85) == (5, 5)
+    assert choose_pace(with_copies, 0.85) == (1, 5)
+    assert choose_pace(with_copies, 0.8) is None
+
+
+class Side:
+    """A target whose node takes 1 ms, and whose data takes 0.4 s to send."""
+
+    def __init__(self) -> None:
+        self.sent = 0
+
+    def time_new_session(self, _model: TimedModel, runs: int, _seconds: float = 0.0, wanted: bool = False) -> Block:
+        if wanted:
+            self.sent += 1
+            time.sleep(0.4)
+        return Block(None, None, 1e-3, None, runs or 3, 0.0)
+
+    def time_again(self, _model: TimedModel, runs: int) -> Block:
+        return Block(None, None, 1e-3, None, runs, 0.0)
+
+
+def test_a_visit_has_more_rounds_where_the_data_takes_long(relu: TimedNode) -> None:
+    """So that they take as long as making and sending it; not more than half of the 13 that are needed."""
+    timer = NodeTimer(relu, TEST, 60.0)
+    timer.visit((Side(), Side()), time.monotonic() + 60.0)  # type: ignore[arg-type]
+    assert len(timer.rounds) == 7
+    late = NodeTimer(relu, TEST, 60.0)
+    late.visit((Side(), Side()), time.monotonic())  # type: ignore[arg-type]
+    assert len(late.rounds) == 1
+
+
+def test_too_little_time_for_the_data_is_told(relu: TimedNode) -> None:
+    timer = NodeTimer(relu, TEST, 1.0)
+    timer.visit((Side(), Side()), time.monotonic() + 1.0)  # type: ignore[arg-type]
+    trouble = timer.conclude(("a", "b")).trouble
+    assert trouble.startswith("too little time: 13 rounds are needed, and a run takes 0.001 s and its data 0.8")
 
 
 @pytest.mark.parametrize(
