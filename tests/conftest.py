@@ -5,6 +5,7 @@ A test that uses a fixture of MARKERS, directly or through another fixture, gets
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -92,6 +93,16 @@ def listed_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(suite, "_list_operator_cases", list_operator_cases)
         yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def collected_once() -> None:
+    """What is there before a module is no garbage: no collection in its tests looks at it again.
+
+    Some hold all cases, built, of which each collection takes seconds.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -145,14 +145,13 @@ def test_of_a_record_little_stays_in_memory(tmp_path: Path) -> None:
     def peak_bytes(count: int) -> int:
         folder = stored(tmp_path / str(count), across(many(count)), a_run(count))
         gc.collect()
-        gc.freeze()  # beside all that other tests left, new cycles would be collected too rarely
+        gc.freeze()  # beside all that is there, new cycles would be collected too rarely
         tracemalloc.start()
         try:
             write_all(folder)
             return tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
-            gc.unfreeze()
 
     peak_bytes(10)  # imports and templates
     # Its line has 1,650; the page's index has every id. From a number to its double, each table grows as often.
