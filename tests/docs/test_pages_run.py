@@ -89,6 +89,7 @@ def shortened(line: str) -> list[str]:
         (r"(dml|cpu)@[\w.-]+", "reference"),
         (r"(-target|-t|-target-a|-target-b) (dml|directml|webgpu|openvino|qnn|cuda)\b", rf"\1 {candidate}"),
         (r"\bminutes [\d.]+", "minutes 0.01"),
+        (r"--seconds [\d.]+", "--seconds 1"),
         (r"claims-openvino", "claims-cpu"),
         (r'-k "CASE"', f"-k '{CASE}' --op Relu"),  # the whole suite need not be listed
         (r'"CASE"', f'"{CASE}"'),
