@@ -87,19 +87,45 @@ class Defined(NamedTuple):
     parameters: int
 
 
+class Sources(NamedTuple):
+    """What tests hold of all sources. nameless: where an identifier names nothing. unencoded: where what a process
+    prints is read in no stated encoding. asking: files that ask `platform` for what Windows asks WMI."""
+
+    defined: list[Defined]
+    nameless: set[str]
+    unencoded: list[str]
+    asking: set[str]
+
+
 @cache
-def read_sources() -> tuple[list[Defined], set[str]]:
-    """Every class and function of the sources, and where an identifier names nothing; the trees are not kept."""
-    defined, nameless = [], set()
+def read_sources() -> Sources:
+    """Each source is parsed once; the trees are not kept."""
+    found = Sources([], set(), [], set())
     for path in sources():
         for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8"))):
             if (name := identifier(node)) in FORBIDDEN:
-                nameless.add(f"{path}: {name}")
+                found.nameless.add(f"{path}: {name}")
             if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 kind = "class" if isinstance(node, ast.ClassDef) else "function"
                 lines = (node.end_lineno or 0) - node.lineno + 1
-                defined.append(Defined(kind, node.name, path, lines, parameters(node)))
-    return defined, nameless
+                found.defined.append(Defined(kind, node.name, path, lines, parameters(node)))
+            if isinstance(node, ast.keyword) and reads_text(node):
+                found.unencoded.append(f"{path}:{node.lineno}")
+            if isinstance(node, ast.Attribute) and asks_management(node):
+                found.asking.add(str(path))
+    return found
+
+
+def reads_text(node: ast.keyword) -> bool:
+    """Whether it is `text=True`."""
+    return (
+        node.arg in ("text", "universal_newlines") and isinstance(node.value, ast.Constant) and node.value.value is True
+    )
+
+
+def asks_management(node: ast.Attribute) -> bool:
+    """Whether it is one of MANAGED."""
+    return node.attr in MANAGED and isinstance(node.value, ast.Name) and node.value.id == "platform"
 
 
 def parameters(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -181,7 +207,7 @@ def test_the_glossary_explains_each_word_once_and_in_order() -> None:
 
 
 def test_classes_and_functions_fit_a_screen_or_a_few() -> None:
-    defined, _ = read_sources()
+    defined = read_sources().defined
     assert {each.kind for each in defined} == {"class", "function"}
     limits = {"class": LINES_OF_A_CLASS, "function": LINES_OF_A_FUNCTION}
     too_long = [
@@ -193,14 +219,13 @@ def test_classes_and_functions_fit_a_screen_or_a_few() -> None:
 
 
 def test_functions_take_few_parameters() -> None:
-    defined, _ = read_sources()
+    defined = read_sources().defined
     too_many = [f"{each.path}: {each.name} takes {each.parameters}" for each in defined if each.parameters > PARAMETERS]
     assert too_many == []
 
 
 def test_an_identifier_says_what_it_names() -> None:
-    _, nameless = read_sources()
-    assert sorted(nameless) == []
+    assert sorted(read_sources().nameless) == []
 
 
 def test_no_file_is_named_for_nothing() -> None:
@@ -210,14 +235,7 @@ def test_no_file_is_named_for_nothing() -> None:
 
 def test_what_a_process_prints_is_read_in_a_stated_encoding() -> None:
     """`text=True` alone means the code page of Windows, of which what prints knows nothing."""
-    found = [
-        f"{path}:{node.lineno}"
-        for path in sources()
-        for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8")))
-        if isinstance(node, ast.keyword) and node.arg in ("text", "universal_newlines")
-        if isinstance(node.value, ast.Constant) and node.value.value is True
-    ]
-    assert found == []
+    assert read_sources().unencoded == []
 
 
 MANAGED = ("machine", "node", "platform", "processor", "release", "system", "uname", "version", "win32_ver")
@@ -234,12 +252,5 @@ ASK_ELSEWHERE = {
 
 
 def test_nothing_asks_the_management_of_windows() -> None:
-    found = {
-        str(path)
-        for path in sources()
-        if path.parts[0] in PACKAGES
-        for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8")))
-        if isinstance(node, ast.Attribute) and node.attr in MANAGED
-        if isinstance(node.value, ast.Name) and node.value.id == "platform"
-    }
+    found = {path for path in read_sources().asking if PurePosixPath(path).parts[0] in PACKAGES}
     assert found == set(ASK_ELSEWHERE)
