@@ -21,6 +21,7 @@ LONG_S = 2.0
 TOGETHER = {
     "tests/test_windows.py": "tests/test_packaging.py",  # the distributions
     "tests/generators/test_readings.py": "tests/generators/test_built_models.py",  # all cases, built
+    "tests/generators/test_suite.py": "tests/generators/test_built_models.py",
     "tests/conformance/preparation/test_prepared_case.py": "tests/generators/test_built_models.py",
 }
 """Module -> the module in whose process it runs: both need what takes long to make."""
