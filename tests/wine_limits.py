@@ -13,6 +13,17 @@ LIMITS: Mapping[str, tuple[str, ...]] = {
         "tests/cli/test_help.py::test_help_is_fast_and_imports_neither_onnx_nor_numpy",
         "tests/cli/test_completion.py::test_an_answer_is_fast_and_imports_neither_onnx_nor_numpy",
     ),
+    "the lab's Windows Python is the embeddable one, which has neither pip nor ensurepip": (
+        "tests/conformance/lab/packages/test_wheels.py::test_the_pip_of_this_python_comes_first",
+        "tests/conformance/lab/packages/test_wheels.py::"
+        "test_where_there_is_no_pip_the_one_that_python_keeps_for_new_environments_runs",
+    ),
+    "onnxruntime-directml lists its kernels with a D3D12 device, which Wine has in workers of dml alone": (
+        "tests/conformance/judging/test_kernel_coverage.py::test_the_command_names_the_kernels_of_cpu_and_writes_them",
+        "tests/conformance/judging/test_kernel_registry.py::test_a_worker_lists_every_kernel_and_schema_of_its_runtime",
+        "tests/conformance/judging/test_kernel_registry.py::test_the_runtime_s_own_library_names_its_kernels",
+        "tests/generators/test_exclusions.py::test_what_no_runtime_has_is_not_in_the_registry_and_is_no_function",
+    ),
 }
 """Reason -> the tests, by module and name, or by module alone."""
 

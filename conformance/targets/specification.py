@@ -219,7 +219,8 @@ def _release_today(name: str) -> str:
     """The release that a target without one has; empty where that is unknown."""
     if name in NEED_LAB and sys.platform != "win32":
         return lab.DEFAULT_RUNTIME
-    for package in ("onnxruntime-directml", "onnxruntime") if name in NEED_LAB else ("onnxruntime",):
+    packages = ("onnxruntime", "onnxruntime-directml")  # on Windows the second has the CPU provider, too
+    for package in reversed(packages) if name in NEED_LAB else packages:
         with contextlib.suppress(metadata.PackageNotFoundError):
             return metadata.version(package)
     return ""

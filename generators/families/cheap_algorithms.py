@@ -33,10 +33,11 @@ def _read_through(dtype: Any) -> Callable[[Array], Array]:
     def read(value: Array) -> Array:
         with np.errstate(all="ignore"):
             passed = value.astype(dtype)
-            limits = np.iinfo(value.dtype) if value.dtype.kind in "iu" else None
-            if limits is None or passed.dtype.kind != "f":
+            if value.dtype.kind not in "iu" or passed.dtype.kind != "f":
                 return passed.astype(value.dtype)
-            return np.clip(passed.astype(np.longdouble), limits.min, limits.max).astype(value.dtype)
+            limit = np.iinfo(value.dtype).max  # rounded up by every float that does not hold it
+            beyond = passed >= passed.dtype.type(limit)
+            return np.where(beyond, limit, np.where(beyond, 0, passed).astype(value.dtype)).astype(value.dtype)
 
     return read
 

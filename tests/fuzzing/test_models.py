@@ -69,7 +69,7 @@ def refusal(tmp_path: Path, model: onnx.ModelProto) -> str:
     onnx.save(model, tmp_path / "model.onnx")
     with pytest.raises(ModelFileError) as caught:
         model_file.parse(tmp_path / "model.onnx")
-    return str(caught.value).removeprefix(f"'{tmp_path}/model.onnx' is not a valid ONNX model: ")
+    return str(caught.value).removeprefix(f"'{tmp_path / 'model.onnx'}' is not a valid ONNX model: ")
 
 
 def an_add(index: int = 0) -> onnx.ModelProto:

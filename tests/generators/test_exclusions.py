@@ -44,7 +44,10 @@ def test_no_reason_is_for_a_kernel_of_an_operator_that_has_cases() -> None:
 def test_every_reason_of_a_kernel_is_of_one_that_some_runtime_has() -> None:
     schemas = {(s.domain, s.name) for s in pybind.get_all_operator_schema()}
     named = {f"{domain}::{name}" if domain else name for domain, name in schemas}
-    assert exclusions.KERNELS.keys() - named == {"GroupNorm"}  # DirectML's provider registers it
+    absent = exclusions.KERNELS.keys() - named
+    if onnxruntime.__version__.startswith("1.24."):  # of onnxruntime-directml
+        absent -= {"com.microsoft::GatherPacked"}
+    assert absent == {"GroupNorm"}  # DirectML's provider registers it
 
 
 def test_every_element_type_has_cases_or_a_reason() -> None:

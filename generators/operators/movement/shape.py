@@ -137,7 +137,7 @@ def constant_samples() -> Iterator[MovementSample]:
     yield _constant("more_than_a_thread_group", (1031, 3), value=Typed((5,)))
     yield expect_refusal(_constant("negative_size", (2, -1), value=Typed((1,))))
     yield expect_refusal(_constant("two_values", (2, 3), value=Typed((1, 2))))
-    yield expect_refusal(_sample("shape_of_rank_2", input=np.array([[2, 3]]), value=Typed((1,))))
+    yield expect_refusal(_sample("shape_of_rank_2", input=np.array([[2, 3]], np.int64), value=Typed((1,))))
 
 
 CONSTANT_PARAMETERS = frozenset({"input"})
@@ -345,7 +345,7 @@ def one_hot_samples() -> Iterator[MovementSample]:
     yield _one_hot("negative_out_of_range", (-6, -5, 0), 5, since=NEGATIVE_INDICES)
     yield _one_hot("int64_extremes", (INT64.min, INT64.max, 1, 2**32 + 1), 3)
     yield _one_hot("depth_1", (0, 1), 1)
-    yield _one_hot("depth_of_rank_1", (0, 2), np.array([4]))
+    yield _one_hot("depth_of_rank_1", (0, 2), np.array([4], np.int64))
     for dtype in ("int32", "uint32", "uint64", "int8", "uint8", "float32"):
         yield _one_hot(f"{dtype}_indices", ((1, 0), (3, 2)), 4, dtype)
     for dtype in ("int32", "uint8", "float32", "float64", "float16", "uint64"):
@@ -361,7 +361,7 @@ def one_hot_samples() -> Iterator[MovementSample]:
     yield expect_refusal(_one_hot("axis_beyond_rank", (0, 1), 3, axis=2))
     yield expect_refusal(_one_hot("axis_below_rank", (0, 1), 3, since=NEGATIVE_INDICES, axis=-3))
     yield expect_refusal(_one_hot("three_values", (0, 1), 3, values=Typed((0, 1, 1))))
-    yield expect_refusal(_one_hot("two_depths", (0, 1), np.array([3, 3])))
+    yield expect_refusal(_one_hot("two_depths", (0, 1), np.array([3, 3], np.int64)))
 
 
 def one_hot(node: Node) -> Array:

@@ -241,7 +241,7 @@ def test_every_output_is_judged() -> None:
 
 
 def test_the_first_eight_wrong_elements_are_listed_in_memory_order() -> None:
-    expected = np.arange(20).reshape(4, 5)
+    expected = np.arange(20, dtype=np.int64).reshape(4, 5)
     got = expected.copy()
     got[1:] += 1
     found = wrong(expected, got, dtype="int64")
@@ -300,7 +300,7 @@ def test_heat_takes_leading_dimensions_for_rows() -> None:
 
 NAMES = ("Values", "Indices")
 DATA = np.array([[5, 1, 5, 3, 2]], np.float32)
-TOP = (np.array([[5, 5, 3]], np.float32), np.array([[0, 2, 3]]))
+TOP = (np.array([[5, 5, 3]], np.float32), np.int64([[0, 2, 3]]))
 
 
 def selected(
@@ -369,8 +369,8 @@ def test_without_order_values_still_belong_to_their_indices(
 
 def test_any_accepted_pair_is_right_and_differences_are_to_the_nearest() -> None:
     data = np.array([[1, NAN, 2]], np.float32)
-    nan_first = (np.array([[NAN, 2]], np.float32), np.array([[1, 2]]))
-    nan_last = (np.array([[2, 1]], np.float32), np.array([[2, 0]]))
+    nan_first = (np.array([[NAN, 2]], np.float32), np.int64([[1, 2]]))
+    nan_last = (np.array([[2, 1]], np.float32), np.int64([[2, 0]]))
     truth = Selection(data, 1, (nan_first, nan_last), True, NAMES)
     assert selected([NAN, 2], [1, 2], truth=truth) == ()
     assert selected([2, 1], [2, 0], truth=truth) == ()
@@ -380,7 +380,7 @@ def test_any_accepted_pair_is_right_and_differences_are_to_the_nearest() -> None
 
 
 def test_signs_of_selected_zeros_count() -> None:
-    truth = Selection(np.array([[0.0, -0.0]], np.float32), 1, ((np.float32([[0.0]]), np.array([[0]])),), True, NAMES)
+    truth = Selection(np.array([[0.0, -0.0]], np.float32), 1, ((np.float32([[0.0]]), np.int64([[0]])),), True, NAMES)
     assert selected([0.0], [0], truth=truth) == ()
     (found,) = selected([-0.0], [0], truth=truth)
     assert (found.output, found.reason.split("; ")[1]) == ("Values", "a value differs from the element at its index")
@@ -398,10 +398,10 @@ def test_a_selection_of_the_wrong_form_is_not_compared() -> None:
 
 def test_selections_along_other_axes() -> None:
     data = np.array([[1, 9], [8, 2]], np.float32)
-    truth = Selection(data, 0, ((np.float32([[8, 9]]), np.array([[1, 0]])),), True, NAMES)
-    right = {"Values": np.float32([[8, 9]]), "Indices": np.array([[1, 0]])}
+    truth = Selection(data, 0, ((np.float32([[8, 9]]), np.int64([[1, 0]])),), True, NAMES)
+    right = {"Values": np.float32([[8, 9]]), "Indices": np.int64([[1, 0]])}
     assert compare.differences(truth, right) == ()
-    values, _ = compare.differences(truth, {"Values": np.float32([[1, 9]]), "Indices": np.array([[0, 0]])})
+    values, _ = compare.differences(truth, {"Values": np.float32([[1, 9]]), "Indices": np.int64([[0, 0]])})
     assert values.reason == "1 of 2 elements are wrong; the wrong elements are selected"
 
 

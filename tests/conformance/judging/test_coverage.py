@@ -158,7 +158,7 @@ def test_a_run_is_read_against_the_claims_of_its_own_target(tmp_path: Path, of_c
         assert {triple.key for triple in api_coverage(CoverageOptions(run=of_cpu))} == with_dtypes
         assert {name for _, name, _ in shipped.operators.keys() - with_dtypes} == {"NonMaxSuppression"}
     else:
-        with pytest.raises(CoverageError, match="holds where runtime is"):
+        with pytest.raises(CoverageError, match="applies where runtime is"):
             api_coverage(CoverageOptions(run=of_cpu))
 
 

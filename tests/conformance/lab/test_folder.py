@@ -1,3 +1,4 @@
+import sys
 from pathlib import Path
 
 import pytest
@@ -5,12 +6,14 @@ import pytest
 from epcheck.conformance import lab
 from epcheck.conformance.lab.folder import Config, Layout, size
 
+linux = pytest.mark.skipif(sys.platform == "win32", reason="the lab is for Linux")
+
 
 def test_the_environment_names_the_default_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("EPCHECK_LAB", str(tmp_path))
     assert lab.default_folder() == tmp_path
     monkeypatch.delenv("EPCHECK_LAB")
-    assert lab.default_folder().parts[-2:] == ("epcheck", "lab")
+    assert (lab.default_folder().name, "epcheck" in lab.default_folder().parts) == ("lab", True)
 
 
 def test_remove_refuses_a_folder_that_is_not_a_lab(tmp_path: Path) -> None:
@@ -21,6 +24,7 @@ def test_remove_refuses_a_folder_that_is_not_a_lab(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["thesis.txt"]
 
 
+@linux
 def test_remove_takes_all_of_a_lab_and_says_how_much(tmp_path: Path) -> None:
     layout = Layout(tmp_path / "lab")
     layout.folder.mkdir()
@@ -52,6 +56,7 @@ def test_a_lab_of_another_format_says_what_to_do(tmp_path: Path) -> None:
         Layout(tmp_path).config()
 
 
+@linux
 @pytest.mark.parametrize("text", ["", "{", "\0", '{"epcheck_lab": 1, "vulkan": 3}', "[" * 100_000], ids=str.__len__)
 def test_a_lab_whose_mark_is_damaged_says_what_to_do_and_can_be_removed(tmp_path: Path, text: str) -> None:
     layout = Layout(tmp_path / "lab")
@@ -64,6 +69,7 @@ def test_a_lab_whose_mark_is_damaged_says_what_to_do_and_can_be_removed(tmp_path
     assert not layout.folder.exists()
 
 
+@linux
 def test_size_counts_files_once_and_links_as_themselves(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a/data").write_bytes(bytes(1000))

@@ -146,6 +146,7 @@ def test_status_of_nothing_is_not_installed(tmp_path: Path) -> None:
     assert (found.installed, found.runtimes, found.size_bytes, found.wine_version) == (False, (), 0, None)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no lab on Windows")
 def test_windows_sees_the_machine_as_drive_z() -> None:
     assert lab.windows_path(Path("/tmp/a b/model.onnx")) == "Z:\\tmp\\a b\\model.onnx"
 

@@ -112,7 +112,7 @@ expectations = "known.toml"
 OMP_NUM_THREADS = 1
 
 [targets.gpu]
-python = "{python}"
+python = '{python}'
 provider = "CUDAExecutionProvider"
 options = {{ device_id = 1, tunable = "0" }}
 

@@ -128,7 +128,8 @@ def test_a_fault_is_told_by_the_exit_code(built: BuiltCase, tmp_path: Path, faul
     folder = repro.write(built, tmp_path)
     part, other, printed = FAULTS[fault]
     spoil(folder, part, other)
-    spoil(folder, "TIMEOUT_S = 300", "TIMEOUT_S = 2")
+    if fault == "hangs":
+        spoil(folder, "TIMEOUT_S = 300", "TIMEOUT_S = 2")
     done = run_script(folder, "CPUExecutionProvider")
     assert printed in done.stdout
     assert done.returncode == (2 if fault == "takes nothing" else 1), done.stdout
@@ -174,7 +175,10 @@ def test_what_is_undefined_may_be_anything_or_refused(tmp_path: Path) -> None:
     assert run_with(folder, arrays, "among.output", np.array([55], np.int8)) == 1
     refused = repro.write(suite.case_by_id("Div-14/int32/undefined_divisor_0[runtime]").build(), tmp_path)
     done = run_script(refused, "CPUExecutionProvider")
-    assert (done.returncode, "right: refused, as it may be" in done.stdout) == (0, True)
+    if onnxruntime.__version__.startswith("1.24."):  # whose kernel ends the process, which nothing permits
+        assert (done.returncode, "WRONG: the process died" in done.stdout) == (1, True)
+    else:
+        assert (done.returncode, "right: refused, as it may be" in done.stdout) == (0, True)
 
 
 def run_with(folder: Path, arrays: dict[str, Any], *changed: Any) -> int:

@@ -1,3 +1,4 @@
+import sys
 from pathlib import Path
 
 import psutil
@@ -6,6 +7,8 @@ import pytest
 from epcheck.conformance.lab import LabError
 from epcheck.conformance.lab.graphics import compiler
 from epcheck.conformance.lab.process import Watch, run
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the lab is for Linux")
 
 ELF = b"\x7fELF" + bytes(100)
 

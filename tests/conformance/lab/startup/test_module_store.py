@@ -23,7 +23,10 @@ spec.loader.exec_module(store)
 
 
 def python(code: str) -> str:
-    return subprocess.run([sys.executable, "-c", LOAD + code], check=True, capture_output=True, encoding="utf-8").stdout
+    """What a Python that has no store yet prints."""
+    own = {name: value for name, value in os.environ.items() if name != "EPCHECK_MODULE_STORE"}
+    command = [sys.executable, "-c", LOAD + code]
+    return subprocess.run(command, check=True, capture_output=True, encoding="utf-8", env=own).stdout
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +48,8 @@ def test_modules_are_those_of_their_own_files(file: Path) -> None:
     stored = python(f"assert store.use({str(file)!r})" + SEEN).splitlines()
     own = python(SEEN).splitlines()
     assert stored[0] == own[0]
-    assert (stored[1], own[1]) == (str(["StoredModules"] * 3), str(["SourceFileLoader"] * 3))
+    assert stored[1] == str(["StoredModules"] * 3)
+    assert "StoredModules" not in own[1]
 
 
 def test_other_packages_come_from_their_own_files(file: Path) -> None:

@@ -117,6 +117,19 @@ def test_an_index_in_front_of_the_first_is_on_from_11_on_only() -> None:
 
 
 @pytest.mark.parametrize(
+    ("case_id", "name"),
+    [
+        ("ConstantOfShape-21/float32/refused_shape_of_rank_2[runtime]", "input"),
+        ("OneHot-11/float32/depth_of_rank_1[runtime]", "depth"),
+        ("OneHot-11/float32/refused_two_depths[runtime]", "depth"),
+    ],
+)
+def test_sizes_are_of_64_bits_where_the_default_of_numpy_is_not(case_id: str, name: str) -> None:
+    """Those of Windows' numpy 1 have 32."""
+    assert suite.case_by_id(case_id).build().feeds[name].dtype == np.int64
+
+
+@pytest.mark.parametrize(
     ("start", "limit", "delta", "expected"),
     [(3, 9, 3, [3, 6]), (10, 4, -2, [10, 8, 6]), (0, 1, 5, [0]), (3, 3, 1, [])],
 )
