@@ -27,11 +27,20 @@ REQUIREMENTS = Path(__file__).with_name("windows-requirements.txt")
 PART = (
     "tests/cli/terminal", "tests/cli/test_help.py", "tests/cli/test_output.py", "tests/cli/test_repro_commands.py",
     "tests/cli/test_show.py", "tests/cli/test_start.py", "tests/conformance/cache/test_cache.py",
-    "tests/conformance/records", "tests/conformance/targets/test_bad_input.py",
-    "tests/conformance/test_start_process.py", "tests/examples/test_windows_check.py", "tests/reports/test_names.py",
+    "tests/conformance/cache/test_row_groups.py", "tests/conformance/comparison",
+    "tests/conformance/judging/test_separation.py", "tests/conformance/lab/startup", "tests/conformance/preparation",
+    "tests/conformance/records", "tests/conformance/releases", "tests/conformance/targets/test_bad_input.py",
+    "tests/conformance/targets/test_target.py", "tests/conformance/test_data",
+    "tests/conformance/test_start_process.py", "tests/examples/test_windows_check.py", "tests/generators/operators",
+    "tests/generators/serialization", "tests/models/accuracy", "tests/models/feeds", "tests/models/oracle",
+    "tests/reports/test_merge.py", "tests/reports/test_names.py", "tests/reports/test_write.py",
 )  # fmt: skip
-"""What touches processes, files, the command line or the system. Most others compute, and do the same everywhere; each
-process takes a second to start under Wine, and each module of tests tenths of one to be imported."""
+"""What touches processes, files, paths, encodings and the command line, and the numerics of the platform: numpy's
+default integer of 32 bits, a longdouble that is float64, the elementary functions of another C library.
+
+The others use these through what is tested here (sources of cases, graphs of models, planted faults), or take minutes
+for one question (`test_code_digest.py` copies the sources for each test). A process takes a second to start under Wine,
+and a module of tests tenths of one to be imported. All fast tests run on Windows itself."""
 
 FAST = "not lab and not browser and not slow"
 
