@@ -18,6 +18,9 @@ from epcheck.generators.error import EpcheckError
 NOT_IMPORTED = r"[/\\](_?tests?|testing|transformers|tools|quantization|f2py|distutils|typing|sympy|mpmath|google)[/\\]"
 """Folders of packages, as a regular expression, that `import onnxruntime` reads nothing of: most of what there is."""
 
+WINDOWS_ML = "onnxruntime-windowsml"
+"""Its releases have the number of ONNX Runtime and then that of a build: 1.30.0.202609102321 is named 1.30.0."""
+
 
 class RuntimeInstallError(EpcheckError, RuntimeError):
     """A release of a runtime cannot be installed; the message says which and what pip said."""
@@ -40,7 +43,8 @@ def ensure(package: str, version: str) -> Path:
         return python
     failure = f"{package} {version} cannot be installed"
     run_step(failure, make_command(home))
-    run_step(failure, install_command(python, f"{package}=={version}", *_numpy_for(version)))
+    any_build = ".*" if package == WINDOWS_ML else ""
+    run_step(failure, install_command(python, f"{package}=={version}{any_build}", *_numpy_for(version)))
     compile_imports(python)
     complete.touch()
     return python

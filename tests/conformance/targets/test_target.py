@@ -17,7 +17,7 @@ from epcheck import reports
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.records.run import Run
 from epcheck.conformance.records.terms import PASS
-from epcheck.conformance.targets import choice, specification
+from epcheck.conformance.targets import choice, environments, specification
 from epcheck.conformance.targets.choice import Choice, best_choice, why_no_dml
 from epcheck.conformance.targets.config import load_config
 from epcheck.conformance.targets.expectation import Expectation
@@ -86,8 +86,6 @@ def test_a_release_has_an_environment_of_its_own(tmp_path: Path, monkeypatch: py
 def test_a_release_that_does_not_exist_is_named_and_leaves_nothing_complete(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from epcheck.conformance.targets import environments
-
     monkeypatch.setenv("EPCHECK_RUNTIMES", str(tmp_path))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     with pytest.raises(
@@ -187,6 +185,27 @@ def test_the_environment_of_a_table_reaches_its_worker(tmp_path: Path, monkeypat
         for name in ("one", "two")
     ]
     assert statuses == [PASS, "mismatch"]
+
+
+@pytest.mark.parametrize(
+    ("specification", "folder", "requirement"),
+    [
+        ("dml@1.20.1", "onnxruntime-directml-1.20.1", "onnxruntime-directml==1.20.1"),
+        ("dml@windowsml-1.30.0", "onnxruntime-windowsml-1.30.0", "onnxruntime-windowsml==1.30.0.*"),
+    ],
+)
+def test_on_windows_a_release_of_dml_is_one_of_its_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, specification: str, folder: str, requirement: str
+) -> None:
+    """Those of Windows ML have the number of a build after that of ONNX Runtime."""
+    commands: list[list[str]] = []
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setenv("EPCHECK_RUNTIMES", str(tmp_path))
+    monkeypatch.setattr(environments, "run_step", lambda _failure, command: commands.append(command))
+    monkeypatch.setattr(environments, "compile_imports", lambda _python: None)
+    (tmp_path / folder).mkdir()
+    assert resolve(specification).command == (str(tmp_path / folder / "Scripts" / "python.exe"),)
+    assert requirement in commands[1]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="native there")
