@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 from packaging.requirements import Requirement
+from programs import checked_run
 
 ROOT = Path(__file__).parents[1]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -152,3 +153,11 @@ def test_the_manifest_names_what_the_sdist_must_have(name: str) -> None:
     included = {word for words in lines if words[0] == "include" for word in words[1:]}
     assert name.partition("/")[0] in grafted or name in included
     assert (ROOT / name).is_file()
+
+
+def test_git_for_windows_checks_out_the_bytes_of_the_repository(tmp_path: Path) -> None:
+    """Tests compare bytes, and digests are of them; the installation of Git for Windows asks for CRLF."""
+    names = ["README.md", "noxfile.py", "conformance/lab/packages/wheels.json", "docs/images/report.png"]
+    asked = ["-c", "core.autocrlf=true", "checkout-index", f"--prefix={tmp_path.as_posix()}/"]
+    checked_run(["git", *asked, *names], ROOT)
+    assert [name for name in names if (tmp_path / name).read_bytes() != (ROOT / name).read_bytes()] == []
