@@ -137,21 +137,26 @@ def compare_nodes(
     start_s = busy.leave_out(lambda: _renew(sides))
     began = time.monotonic()
     every = math.ceil(start_s * test.fewest_rounds / (STARTING * seconds))
-    share = (seconds - start_s * test.fewest_rounds / every) / len(nodes)
-    timers = [NodeTimer(node, test, share) for node in nodes]
-    passes, workers = 0, 1
+    until = began + seconds - start_s * test.fewest_rounds / every
+    timers = [NodeTimer(node, test) for node in nodes]
+    passes, workers, served = 0, 1, 1.0
     while (left := [timer for timer in timers if not timer.is_over]) and passes < MOST_ROUNDS:
         if passes and passes % every == 0:
             busy.leave_out(lambda: _renew(sides))
             workers += 1
         passes += 1
+        before = sum(len(timer.rounds) for timer in timers)
         for place, timer in enumerate(left, 1):
             if time.monotonic() - began > seconds:
                 break
             say(f"pass {passes}, {place} of {len(left)}: {timer.node.id}")
-            timer.visit(sides, began + seconds)
+            waiting = sum(len(each.rounds) < test.fewest_rounds for each in left if not each.is_over)
+            timer.visit(sides, (until - time.monotonic()) / max(served * waiting, 1), began + seconds)
         else:
-            continue
+            if sum(len(timer.rounds) for timer in timers) == before:  # too little time for all is enough for some
+                served /= 2
+            if served * len(left) > 0.5:
+                continue
         break
     notes = [f"{passes} passes in {workers} workers of each target"] if every > 1 else []
     notes += busy.describe([each for timer in timers for each in timer.rounds])
@@ -171,48 +176,61 @@ def _renew(sides: tuple[TimedTarget, TimedTarget]) -> float:
 class NodeTimer:
     """One node: the rounds that it has, and whether it needs more."""
 
-    def __init__(self, node: TimedNode, test: SpeedTest, seconds: float) -> None:
-        """seconds: that its rounds may take."""
+    def __init__(self, node: TimedNode, test: SpeedTest) -> None:
         self.node = node
         self.rounds: list[Round] = []
         self.is_over = False
-        self._test, self._share = test, seconds
-        self._spent, self._trouble = 0.0, ""
+        self._test = test
+        self._spent, self._trouble, self._lacking = 0.0, "", ""
         self._notes: tuple[str, ...] = ()
+        self._probes: tuple[Block, ...] = ()
+        self._preparing_s = 0.0
         self._pace: tuple[int, int] | None = None
         self._visit_rounds = 1
         self._order = np.random.default_rng(38)
         self._model: TimedModel | None = None
 
-    def visit(self, sides: tuple[TimedTarget, TimedTarget], until: float) -> None:
+    def visit(self, sides: tuple[TimedTarget, TimedTarget], share: float, until: float) -> None:
         """One round, or several where the data of the node takes longer to make and to send; in the first visit after a
-        probe. until: on time.monotonic's clock, in seconds; no round begins after it. Raises TargetDown."""
+        probe. share: seconds that the rounds may take which are needed; where that is too little, there is none yet.
+        until: on time.monotonic's clock, in seconds; no round begins after it. Raises TargetDown."""
         with self._timing():
-            began = time.monotonic()
-            model = self._find_model()
+            model = self._probe(sides) if not self._probes else None
             if self._pace is None:
-                self._pace = self._probe(model, sides, began)
+                self._pace = self._choose_pace(share)
+            if self._pace is None:
+                return
+            model = model or self._find_model()
             for _ in range(self._visit_rounds):
                 self.rounds.append(_time_round(model, sides, self._pace, bool(self._order.integers(2))))
                 self.is_over = self._test.is_settled(find_ratios(self.rounds, self._test.alpha))
                 if self.is_over or time.monotonic() > until:
                     break
 
-    def _probe(self, model: TimedModel, sides: tuple[TimedTarget, TimedTarget], began: float) -> tuple[int, int]:
-        """Run it once on both, compare what comes out, and choose how long a round is and how many a visit has. began:
-        when the model was made. Raises NotTimedError, TargetDown."""
-        probes = tuple(side.time_new_session(model, 0, PROBE_S, wanted=True) for side in sides)
-        preparing_s = max(time.monotonic() - began - sum(map(_count_seconds, probes)), 0.0)
-        self._notes = describe_outputs(*(probe.outputs for probe in probes))
-        fewest = self._test.fewest_rounds
-        round_s = (SHARE * self._share - FEWEST_VISITS * preparing_s) / fewest
-        pace = choose_pace(probes, round_s)
+    def _probe(self, sides: tuple[TimedTarget, TimedTarget]) -> TimedModel:
+        """Run it on both, compare what comes out, and note how long it takes. The second session of a process counts:
+        the first loads libraries. Raises NotTimedError, TargetDown."""
+        began = time.monotonic()
+        model = self._find_model()
+        first = tuple(side.time_new_session(model, 1, wanted=True) for side in sides)
+        self._preparing_s = max(time.monotonic() - began - sum(map(_count_seconds, first)), 0.0)
+        self._notes = describe_outputs(*(block.outputs for block in first))
+        self._probes = tuple(side.time_new_session(model, 0, PROBE_S) for side in sides)
+        return model
+
+    def _choose_pace(self, share: float) -> tuple[int, int] | None:
+        """How long a round is, and how many a visit has; None where `share` seconds are too little."""
+        fewest, preparing_s = self._test.fewest_rounds, self._preparing_s
+        pace = choose_pace(self._probes, (SHARE * share - FEWEST_VISITS * preparing_s) / fewest)
         if pace is None:
-            slowest = max(probe.paced_s for probe in probes)
-            raise NotTimedError(f"too little time: {fewest} rounds are needed, and a run takes {slowest:.2g} s and its "
-                                f"data {preparing_s:.2g} s; give --seconds more")  # fmt: skip
+            slowest = max(probe.paced_s for probe in self._probes)
+            self._lacking = (
+                f"too little time: {fewest} rounds are needed, and a run takes {slowest:.2g} s and its data "
+                f"{preparing_s:.2g} s; give --seconds more"
+            )
+            return None
         cycles, runs = pace
-        least_s = 2 * cycles * runs * sum(probe.paced_s for probe in probes)
+        least_s = 2 * cycles * runs * sum(probe.paced_s for probe in self._probes)
         self._visit_rounds = min(max(math.ceil(preparing_s / least_s), 1), math.ceil(fewest / FEWEST_VISITS))
         return pace
 
@@ -226,7 +244,7 @@ class NodeTimer:
             notes += (f"each run of '{copying[0]}' copies its inputs and outputs: compared with copies",)
         if 0 < len(rounds) < fewest:
             notes += (f"{len(rounds)} rounds in {self._spent:.1f} s, {fewest} are needed: give --seconds more",)
-        trouble = self._trouble or ("" if rounds else "too little time: give --seconds more")
+        trouble = self._trouble or ("" if rounds else self._lacking or "too little time: give --seconds more")
         return SpeedComparison(node.id, node.operator, node.dtype, node.sizes, len(rounds), round(self._spent, 3),
                                phases, trouble, notes)  # fmt: skip
 

@@ -97,12 +97,8 @@ def test_copies_are_a_part_of_a_round() -> None:
 class Side:
     """A target whose node takes 1 ms, and whose data takes 0.4 s to send."""
 
-    def __init__(self) -> None:
-        self.sent = 0
-
     def time_new_session(self, _model: TimedModel, runs: int, _seconds: float = 0.0, wanted: bool = False) -> Block:
         if wanted:
-            self.sent += 1
             time.sleep(0.4)
         return Block(None, None, 1e-3, None, runs or 3, 0.0)
 
@@ -112,19 +108,23 @@ class Side:
 
 def test_a_visit_has_more_rounds_where_the_data_takes_long(relu: TimedNode) -> None:
     """So that they take as long as making and sending it; not more than half of the 13 that are needed."""
-    timer = NodeTimer(relu, TEST, 60.0)
-    timer.visit((Side(), Side()), time.monotonic() + 60.0)  # type: ignore[arg-type]
+    timer = NodeTimer(relu, TEST)
+    timer.visit((Side(), Side()), 60.0, time.monotonic() + 60.0)  # type: ignore[arg-type]
     assert len(timer.rounds) == 7
-    late = NodeTimer(relu, TEST, 60.0)
-    late.visit((Side(), Side()), time.monotonic())  # type: ignore[arg-type]
+    late = NodeTimer(relu, TEST)
+    late.visit((Side(), Side()), 60.0, time.monotonic())  # type: ignore[arg-type]
     assert len(late.rounds) == 1
 
 
-def test_too_little_time_for_the_data_is_told(relu: TimedNode) -> None:
-    timer = NodeTimer(relu, TEST, 1.0)
-    timer.visit((Side(), Side()), time.monotonic() + 1.0)  # type: ignore[arg-type]
+def test_a_node_that_has_too_little_time_waits_for_what_others_leave(relu: TimedNode) -> None:
+    timer = NodeTimer(relu, TEST)
+    until = time.monotonic() + 60.0
+    timer.visit((Side(), Side()), 1.0, until)  # type: ignore[arg-type]
+    assert (timer.rounds, timer.is_over) == ([], False)
     trouble = timer.conclude(("a", "b")).trouble
     assert trouble.startswith("too little time: 13 rounds are needed, and a run takes 0.001 s and its data 0.8")
+    timer.visit((Side(), Side()), 60.0, until)  # type: ignore[arg-type]
+    assert (len(timer.rounds), timer.conclude(("a", "b")).trouble) == (7, "")
 
 
 @pytest.mark.parametrize(
