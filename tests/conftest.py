@@ -24,6 +24,8 @@ from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import Target
 from epcheck.generators import suite
 from epcheck.generators.case import Case
+from epcheck.generators.sources import version_converted
+from epcheck.generators.sources.version_converted import Conversion, VersionConverted
 from epcheck.models.execution.session import share_workers
 
 ROOT = Path(__file__).parents[1]
@@ -83,15 +85,21 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def listed_once() -> Iterator[None]:
-    """Each operator's cases are listed once in a process that tests, not by each test that needs all: 2 s each time."""
+    """Each operator's cases are listed once in a process that tests, not by each test that needs all: 2 s each time;
+    and onnx's node tests are converted once for a provider."""
 
     @cache
     def list_operator_cases(key: str) -> tuple[Case, ...]:
         return tuple(list_each_time(key))
 
-    list_each_time = suite._list_operator_cases
+    @cache
+    def convert_once(source: VersionConverted) -> tuple[Conversion, ...]:
+        return tuple(convert_each_time(source))
+
+    list_each_time, convert_each_time = suite._list_operator_cases, version_converted.convert_tests
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(suite, "_list_operator_cases", list_operator_cases)
+        patch.setattr(version_converted, "convert_tests", lambda source: iter(convert_once(source)))
         yield
 
 
