@@ -76,9 +76,10 @@ def test_no_feed_loses_a_bit(travelled: list[Travelled]) -> None:
 
 
 def test_no_fact_loses_a_word(travelled: list[Travelled]) -> None:
-    for built, prepared, loaded in travelled:
+    assert [p.case.id for _, p, loaded in travelled if loaded.facts.text != p.facts.text] == []
+    for built, prepared, loaded in travelled if len(travelled) < 5000 else travelled[::10]:
         facts = dataclasses.replace(case_facts.of(built), rounded=loaded.facts.rounded)
-        assert loaded.facts.text == prepared.facts.text == facts.text
+        assert prepared.facts.text == facts.text
 
 
 def test_facts_are_equal_whether_they_were_kept_or_not(
