@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -49,14 +50,20 @@ def a_run(planned: int = 1, **changes: Any) -> Run:
 
 
 def an_opinion(target: str, operator: str = "Slice", status: str = "pass", **changes: Any) -> Opinion:
-    opinion = Opinion(
+    opinion = _make_opinion(target, operator, status)
+    return dataclasses.replace(opinion, **changes) if changes else opinion
+
+
+@cache
+def _make_opinion(target: str, operator: str, status: str) -> Opinion:
+    """Shared, as that of all cases of a session that pass."""
+    return Opinion(
         target=target,
         status=status,
         assignment=((PROVIDERS.get(target, target), operator),),
         create_s=0.0061,
         run_s=0.00098,
     )
-    return dataclasses.replace(opinion, **changes)
 
 
 def a_slice(
@@ -79,25 +86,8 @@ def a_slice(
         binding=binding,
         types={"T": dtype, "Tind": "int64"},
         attributes={},
-        values=(
-            Value("data", dtype, (1, 1, 4, 4), "input", "0, 1, 2, 3, 4, 5, 6, 7, …"),
-            Value("starts", "int64", (1,), where, "5"),
-            Value("ends", "int64", (1,), where, "0"),
-            Value("axes", "int64", (1,), where, "3"),
-            Value("steps", "int64", (1,), where, "-2"),
-            Value("output", dtype, (1, 1, 4, 2), "output", "3, 1, 7, 5, …"),
-        ),
-        directml=DirectML(
-            "DML_SLICE1_OPERATOR_DESC",
-            {
-                "InputTensor": {"DataType": dtype.upper(), "Sizes": [1, 1, 4, 4], "Strides": None},
-                "OutputTensor": {"DataType": dtype.upper(), "Sizes": [1, 1, 4, 2], "Strides": None},
-                "DimensionCount": 4,
-                "InputWindowOffsets": [0, 0, 0, 1],
-                "InputWindowSizes": [1, 1, 4, 3],
-                "InputWindowStrides": [1, 1, 1, -2],
-            },
-        ),
+        values=_values_of_slice(dtype, where),
+        directml=_description_of_slice(dtype),
         expects="output equals the truth bit for bit",
         repro=f"epcheck repro 'Slice-{version}/{dtype}/{sample}[{binding}]' --target dml",
     )
@@ -115,8 +105,37 @@ def a_slice(
     return changed(record, **changes)
 
 
+@cache
+def _values_of_slice(dtype: str, where: str) -> tuple[Value, ...]:
+    return (
+        Value("data", dtype, (1, 1, 4, 4), "input", "0, 1, 2, 3, 4, 5, 6, 7, …"),
+        Value("starts", "int64", (1,), where, "5"),
+        Value("ends", "int64", (1,), where, "0"),
+        Value("axes", "int64", (1,), where, "3"),
+        Value("steps", "int64", (1,), where, "-2"),
+        Value("output", dtype, (1, 1, 4, 2), "output", "3, 1, 7, 5, …"),
+    )
+
+
+@cache
+def _description_of_slice(dtype: str) -> DirectML:
+    return DirectML(
+        "DML_SLICE1_OPERATOR_DESC",
+        {
+            "InputTensor": {"DataType": dtype.upper(), "Sizes": [1, 1, 4, 4], "Strides": None},
+            "OutputTensor": {"DataType": dtype.upper(), "Sizes": [1, 1, 4, 2], "Strides": None},
+            "DimensionCount": 4,
+            "InputWindowOffsets": [0, 0, 0, 1],
+            "InputWindowSizes": [1, 1, 4, 3],
+            "InputWindowStrides": [1, 1, 1, -2],
+        },
+    )
+
+
 def changed(record: Record, **changes: Any) -> Record:
     """The record with other values for fields of its own or of its case."""
+    if not changes:
+        return record
     facts = {name: changes.pop(name) for name in tuple(changes) if name in FACTS}
     return dataclasses.replace(record, case=dataclasses.replace(record.case, **facts), **changes)
 
