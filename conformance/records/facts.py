@@ -28,6 +28,11 @@ PARAMETER = 12
 """Elements of an integer input that is read as a parameter: as many as a preview shows."""
 DTYPES = {"float": "float", "bfloat": "float", "int": "signed integer", "uint": "unsigned integer", "bool": "bool"}
 """Beginning of a dtype's name -> its kind."""
+BOOL_BITS = 8
+"""Bits of an element of bool in memory."""
+INFINITE = 1024
+"""What an infinity counts as among powers of two: beyond that of every finite float64."""
+_WIDTH = re.compile(r"(?:bfloat|float|u?int)(\d+)")
 _NUMBERED = re.compile(r"_\d+$")
 _INTEGERS = re.compile(r"(?:-?\d{1,20}(?:, -?\d{1,20})*)?")
 LONGEST_TEXT = 60
@@ -126,10 +131,19 @@ def _of_types(case: CaseFacts) -> Iterator[tuple[str, Fact]]:
     kind = next((kind for kind in DTYPES if case.dtype.startswith(kind)), "")
     if kind:
         yield "kind of dtype", DTYPES[kind]
+    yield from _of_width("dtype", case.dtype)
     yield "version", case.since_version
     yield "domain", case.domain or "ai.onnx"
     if len(case.types) > 1:
         yield from ((f"type {name}", dtype) for name, dtype in case.types.items())
+
+
+def _of_width(name: str, dtype: str) -> Iterator[tuple[str, Fact]]:
+    """The bits of an element of a dtype; nothing of text."""
+    if found := _WIDTH.match(dtype):
+        yield f"bits of {name}", int(found[1])
+    elif dtype.startswith("bool"):
+        yield f"bits of {name}", BOOL_BITS
 
 
 def _of_node(case: CaseFacts) -> Iterator[tuple[str, Fact]]:
@@ -315,6 +329,7 @@ def _of_data(names: tuple[str, ...], value: Value) -> Iterator[tuple[str, Fact]]
     for name in names:
         if name not in (FIRST, RESULT):
             yield f"dtype of {name}", value.dtype
+            yield from _of_width(f"the dtype of {name}", value.dtype)
         yield from _of_words(name, value, words)
 
 
@@ -338,6 +353,9 @@ def _of_words(name: str, value: Value, words: set[str]) -> Iterator[tuple[str, F
     for begin, which in (("2^", "largest"), ("least 2^", "smallest")):
         if (power := _read_power(words, begin)) is not None:
             yield f"{which} power of two in {name}", power
+    most = INFINITE if words & {"inf", "-inf"} else _read_power(words, "2^")
+    if most is not None:
+        yield f"largest power of two in {name} with infinities", most
 
 
 def _words(value: Value) -> set[str]:

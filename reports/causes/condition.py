@@ -63,10 +63,9 @@ class Cases:
     that matters."""
 
     def __init__(self, terms: Sequence[Term], masks: Mask, costs: Sequence[float], weights: Numbers) -> None:
-        self.terms, self.weights, self._costs = tuple(terms), weights, costs
-        self._numbers = masks.astype(np.float32)
-        bits = EFFECTIVE * math.log2(max(2, len(terms)))
-        self._bits = np.array([bits + cost for cost in costs], np.float32)
+        self.terms, self.weights, self._costs = tuple(terms), weights, np.array(costs, np.float32)
+        self._masks = masks
+        self._bits = EFFECTIVE * math.log2(max(2, len(terms))) + self._costs
 
     @classmethod
     def from_table(cls, table: FactTable, weights: Numbers) -> Self:
@@ -90,12 +89,12 @@ class Cases:
         each time, since it has the masks once more."""
         kept = [place for place, term in enumerate(self.terms) if not _is_of_results(term.fact)]
         costs = [self._costs[place] for place in kept]
-        return type(self)([self.terms[place] for place in kept], self._numbers[kept] > 0, costs, self.weights)
+        return type(self)([self.terms[place] for place in kept], self._masks[kept], costs, self.weights)
 
     @property
     def size(self) -> int:
-        """Bytes, about: masks, the same as numbers, and the table that they were made of."""
-        return 2 * self._numbers.nbytes
+        """Bytes of the masks."""
+        return self._masks.nbytes
 
     def search(self, showing: Mask, right: Mask) -> tuple[tuple[int, ...], float]:
         """The terms of the condition with the shortest description, by their places, and how many bits it saves over
@@ -128,7 +127,7 @@ class Cases:
         total_yes, total = float(yes.sum()), float(weights.sum())
         if not self.terms or not total_yes or total_yes == total:
             return
-        masks = self._numbers
+        masks = self._masks.astype(np.float32)
         alone = float(_name_bits(total, total_yes))
         beam: list[tuple[int, ...]] = [()]
         for _ in range(MOST_TERMS):
@@ -162,9 +161,7 @@ class Cases:
 
     def mask(self, chosen: Sequence[int]) -> Mask:
         """Where all terms at these places hold."""
-        return (
-            np.logical_and.reduce(self._numbers[list(chosen)] > 0) if len(chosen) else np.ones(len(self.weights), bool)
-        )
+        return np.logical_and.reduce(self._masks[list(chosen)]) if len(chosen) else np.ones(len(self.weights), bool)
 
 
 def _name_bits(n: Any, k: Any) -> Any:
@@ -231,8 +228,8 @@ def _cost(term: Term) -> float:
 
 
 class FactTable:
-    """The facts of cases as a matrix: a row for each case, a column for each fact, and in it the number of the fact's
-    value, negative where the case does not have the fact."""
+    """The facts of cases as a matrix: a row for each case, a column for each fact, and in it the place of the value
+    among those of the fact, -1 where the case does not have the fact."""
 
     def __init__(self, reader: FactReader, cases: Sequence[bytes], operators: Sequence[str] = ()) -> None:
         """cases: the facts of each, as the reader gave them. operators: of each; none where all have one."""
@@ -243,19 +240,27 @@ class FactTable:
         numbers = np.concatenate(expanded)
         rows = np.repeat(np.arange(len(cases), dtype=np.int32), [len(each) for each in expanded])
         used = np.flatnonzero(np.bincount(numbers))
-        self._known: dict[str, list[int]] = {}
-        for number in used.tolist():
-            self._known.setdefault(reader.facts[number][0], []).append(number)
-        self._names = list(self._known)
-        column = np.zeros(int(used[-1]) + 1, np.int32)
-        for place, known in enumerate(self._known.values()):
-            column[known] = place
-        self.matrix = np.full((len(cases), len(self._names)), -1, np.int32)
-        self.matrix[rows, column[numbers]] = numbers
+        by_name: dict[str, int] = {}
+        columns = np.array([by_name.setdefault(reader.facts[n][0], len(by_name)) for n in used.tolist()], np.int32)
+        self._names = list(by_name)
+        order = np.argsort(columns, kind="stable")
+        self._numbers, sorted_columns = used[order].astype(np.int32), columns[order]
+        self._starts = np.searchsorted(sorted_columns, np.arange(len(by_name) + 1)).astype(np.int32)
+        column, code = np.zeros((2, int(used[-1]) + 1), np.int32)
+        column[self._numbers] = sorted_columns
+        code[self._numbers] = np.arange(len(used)) - self._starts[sorted_columns]
+        narrow = np.min_scalar_type(-int(np.diff(self._starts).max()))
+        self.matrix = np.full((len(cases), len(by_name)), -1, narrow)
+        self.matrix[rows, column[numbers]] = code[numbers]
         self._is_alone = np.ones(len(cases), bool)
         if ALONE in self._names:
             alone = self.matrix[:, self._names.index(ALONE)]
-            self._is_alone = ~np.isin(alone, [n for n in self._known[ALONE] if not reader.facts[n][1]])
+            self._is_alone = ~np.isin(alone, [c for c, value in enumerate(self._values(ALONE)) if not value])
+
+    def _values(self, name: str) -> list[Fact]:
+        """Those that a fact has, in the order of their codes."""
+        begin, end = self._starts[(place := self._names.index(name)) : place + 2]
+        return [self._reader.facts[number][1] for number in self._numbers[begin:end].tolist()]
 
     def mask(self, terms: Sequence[Term]) -> Mask:
         """The cases for which all terms hold."""
@@ -266,8 +271,7 @@ class FactTable:
                 mask &= unstated
                 continue
             column = self.matrix[:, self._names.index(term.fact)]
-            facts = [dict([self._reader.facts[number]]) for number in self._known[term.fact]]
-            chosen = [n for n, fact in zip(self._known[term.fact], facts, strict=True) if term.holds(fact)]
+            chosen = [c for c, value in enumerate(self._values(term.fact)) if term.holds({term.fact: value})]
             mask &= np.isin(column, chosen) | ((column < 0) & unstated)
         return mask
 
@@ -277,18 +281,16 @@ class FactTable:
 
     def terms(self) -> Iterator[tuple[Term, Mask]]:
         """Every term about the facts, and the cases for which it holds."""
-        code_of = np.zeros(len(self._reader.facts) + 1, np.int32)
-        for (name, known), column in zip(self._known.items(), self.matrix.T, strict=True):
-            values = [self._reader.facts[number][1] for number in known]
-            code_of[known] = range(len(known))
+        for name, column in zip(self._names, self.matrix.T, strict=True):
+            values = self._values(name)
             default = missing(name)
             if default is True and not self._is_known_to_all(column):
                 continue
             if default is not None and default not in values:
                 values.append(default)
-            code_of[-1] = -1 if default is None else values.index(default)
             if len(values) > 1 or default is None:
-                codes = code_of[column]
+                codes = column.astype(np.int32)
+                codes[column < 0] = -1 if default is None else values.index(default)
                 if default is not None and missing(name, False) is None:
                     codes[(column < 0) & ~self._is_alone] = -1
                 yield from _terms_of(name, codes, values)
@@ -313,6 +315,11 @@ COUNTS = (
 """Beginnings of facts that are counts: that one is not 12 is no condition."""
 
 
+_LIMITS = (0.25, 0.5, *(2**power for power in range(24)))
+_BEYOND = tuple(2**power + 1 for power in range(2, 24))
+"""Bounds of a fact with more values: at a power of two, and of a count beyond it."""
+
+
 def _terms_of(name: str, column: Any, values: Sequence[Fact]) -> Iterator[tuple[Term, Mask]]:
     if all(isinstance(value, bool) for value in values):
         yield from ((Term(name, "=", value), column == code) for code, value in enumerate(values))
@@ -327,13 +334,12 @@ def _terms_of(name: str, column: Any, values: Sequence[Fact]) -> Iterator[tuple[
     numbers = sorted(value for value in values if not isinstance(value, str) and abs(value) < LARGEST)
     if len(numbers) < 2:
         return
-    limits = (
-        numbers[1:]
-        if len(numbers) <= THRESHOLDS or "power of two" in name
-        else [0.25, 0.5, *(2**power for power in range(24))]
-    )
+    is_few = len(numbers) <= THRESHOLDS or "power of two" in name
+    limits = numbers[1:] if is_few else _LIMITS + (_BEYOND if name.startswith(COUNTS) else ())
     known = set(numbers)
     measured = np.array([value if value in known else math.nan for value in values] + [math.nan], float)[column]
+    if len(values) > WORDS and 1 in known and name.startswith(COUNTS):
+        yield Term(name, "=", 1), measured == 1
     for limit in limits:
         yield Term(name, ">=", limit), measured >= limit
         yield Term(name, "<", limit), measured < limit

@@ -33,7 +33,7 @@ from epcheck.reports.causes.cause import Cause, Causes
 from epcheck.reports.causes.condition import MARGIN, Cases, Condition, Mask
 from epcheck.reports.causes.cover import cover
 from epcheck.reports.causes.rows import Row, Rows
-from epcheck.reports.causes.symptom import SHARE, WRONG_VALUES, describe_patterns
+from epcheck.reports.causes.symptom import EVERY, PLACES, SHARE, WRONG_VALUES, describe_patterns
 from epcheck.reports.checksum import group_key
 from epcheck.reports.dtypes import dtype_order
 
@@ -45,7 +45,7 @@ WHOLE = 0.9
 one of them has a sharper one: a simple rule with a few exceptions is what one fault in several operators looks like."""
 SLACK = 10.0
 """Bits by which a condition that operators share may be longer, for each of them, than its own."""
-COMMON = ("dtype", "version", "type ", "dtype of ", "number of ", "domain")
+COMMON = ("dtype", "version", "type ", "dtype of ", "bits of ", "number of ", "domain")
 """Beginnings of facts on which operators may agree by chance: each of them has to support a condition about nothing
 else by more than MARGIN bits."""
 OWN = 0.5
@@ -382,7 +382,7 @@ def _mask_traits(rows: Sequence[Row], everything: Sequence[Row]) -> Mask:
 def _find_alike(rows: list[Row]) -> list[Row]:
     """Those of several operators that may have one cause: nothing of what is wrong with one contradicts another. Of
     messages each row has its own; of wrong elements, what most cases of an operator have in common, which may be
-    nothing."""
+    nothing. That every element is wrong does not contradict what others give."""
     common: dict[str, set[str]] = {}
     for operator, own in _by_operator(rows).items():
         counted = Counter(trait for row in own for trait in _traits(row))
@@ -390,6 +390,8 @@ def _find_alike(rows: list[Row]) -> list[Row]:
         common[operator] = {trait for trait, count in counted.items() if count >= least}
     count = Counter(trait for traits in common.values() for trait in traits)
     shared = min(count, key=lambda trait: (-count[trait], trait), default="")
+    if shared not in PLACES:
+        common = {operator: traits - {EVERY} for operator, traits in common.items()}
     return [
         row
         for row in rows

@@ -132,10 +132,14 @@ class Rows:
             facts = [self._facts[row.operator][row.number] for row in rows]
             table = FactTable(self._reader, facts, [row.operator for row in rows] if len(key) > 1 else ())
             made = Cases.from_table(table, _weigh(rows)), table, rows
-            while self._tables and sum(cases.size for cases, *_ in self._tables.values()) + made[0].size > KEPT:
+            while self._tables and sum(map(_count_bytes, (made, *self._tables.values()))) > KEPT:
                 del self._tables[next(iter(self._tables))]
             self._tables[key] = made
         return self._tables[key]
+
+
+def _count_bytes(made: tuple[Cases, FactTable, list[Row]]) -> int:
+    return made[0].size + made[1].matrix.nbytes
 
 
 def _is_empty(case: CaseFacts) -> bool:

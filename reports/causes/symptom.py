@@ -48,6 +48,10 @@ LONGEST = 400
 SHARE = 0.9
 """Of the cases of a cause, those that a pattern of wrong elements has to fit."""
 
+EVERY, LAST, FIRST = "every element is wrong", "the last element is wrong", "the first element is wrong"
+PLACES = (EVERY, LAST, FIRST)
+"""Patterns that say which elements are wrong; the others say what they are."""
+
 _NAME = re.compile(r"'[^'\n]{1,80}'|\"[^\"\n]{1,80}\"")
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+\b|\b[0-9A-F]{12,16}\b")
 _SHAPE = re.compile(r"(?<!\w)[{\[(]\s*(?:-?\d+(?:\s*,\s*-?\d+)*\s*,?\s*)?[}\])]")
@@ -132,12 +136,12 @@ def _patterns(difference: Difference) -> Iterator[str]:
     """What holds of the wrong elements of an output."""
     shown = difference.first
     if difference.wrong == difference.total > 1:
-        yield "every element is wrong"
+        yield EVERY
     if difference.wrong == 1 and shown and difference.total > 1:
         if shown[0].at == tuple(size - 1 for size in difference.shape):
-            yield "the last element is wrong"
+            yield LAST
         elif not any(shown[0].at):
-            yield "the first element is wrong"
+            yield FIRST
     if not shown:
         return
     if all(float_of(wrong.got) == 0 for wrong in shown):

@@ -350,3 +350,67 @@ def test_whether_an_input_is_absent_is_not_known_of_a_node_in_a_graph() -> None:
 )  # fmt: skip
 def test_a_fact_that_does_not_hold_has_words_of_its_own(fact: str, words: str) -> None:
     assert str(Term(fact, "=", value=False)) == words
+
+
+def of_data(sample: str, dtype: str, data: tuple[str, ...], shape: tuple[int, ...], *, is_wrong: bool) -> Record:
+    """A Slice of a tensor whose elements have these words about them."""
+    values = (Value("data", dtype, shape, "input", data=data), Value("output", dtype, shape, "output", data=data))
+    return (a_wrong_slice if is_wrong else a_slice)(dtype, sample, values=values)
+
+
+def test_dtypes_of_one_width_are_one_condition() -> None:
+    widths = {"int8": 8, "uint8": 8, "bool": 8, "int16": 16, "float16": 16, "int32": 32, "float32": 32, "int64": 64}
+    records = [
+        of_data(f"length_{n}", dtype, (), (n,), is_wrong=bits == 8)
+        for dtype, bits in widths.items() for n in range(3, 9)
+    ]  # fmt: skip
+    (cause,) = causes(*records)
+    assert (cause.condition, cause.cases) == ("bits of dtype = 8", 18)
+
+
+def test_an_infinity_is_beyond_every_power_of_two() -> None:
+    data = [("inf", "2^1"), ("-inf",), ("2^9",), ("2^12",), ("2^15", "inf"), ("2^1",), ("2^2",), ("2^3",), ("2^0",)]
+    records = [of_data(f"{words}", "float32", words, (5,), is_wrong=False) for words in data]
+    facts = [describe_case(record.case) for record in records]
+    assert [each["largest power of two in data with infinities"] for each in facts] == [
+        1024, 1024, 9, 12, 1024, 1, 2, 3, 0,
+    ]  # fmt: skip
+    assert [each.get("largest power of two in data") for each in facts] == [1, None, 9, 12, 15, 1, 2, 3, 0]
+
+
+def test_a_bound_is_beyond_a_power_of_two_where_there_are_many_sizes() -> None:
+    records = [of_data(f"length_{n}", "float32", (), (n,), is_wrong=n > 16) for n in range(3, 60)]
+    (cause,) = causes(*records)
+    assert (cause.condition, cause.cases) == ("last size of the first input ≥ 17", 43)
+
+
+def test_a_size_of_1_is_a_condition_among_many_sizes() -> None:
+    records = [
+        of_data(f"{m}_{n}", "float32", (), (m, n), is_wrong=n == 1) for m in range(1, 5) for n in (*range(20), 31, 45)
+    ]
+    (cause,) = causes(*records)
+    assert (cause.condition, cause.cases) == ("last size of the first input = 1", 4)
+
+
+def with_a_denormal(operator: str, length: int, *, first_is_zero: bool, is_wrong: bool) -> Record:
+    """A case with a denormal that is wrong: it gives 0 there, or in every element another value."""
+    words = ("denormal",) if is_wrong else ("positive",)
+    values = (Value("X", "float32", (length,), "input", data=words), Value("Y", "float32", (length,), "output"))
+    case_id = f"{operator}-13/float32/length_{length}_{words[0]}[runtime]"
+    changes = {"operator": operator, "sample": f"length_{length}_{words[0]}", "values": values, "attributes": {}}
+    if not is_wrong:
+        return a_slice(case_id=case_id, **changes)
+    record = a_wrong_slice("float32", case_id=case_id, **changes)
+    (difference,) = record.candidate.differences
+    first = tuple(dataclasses.replace(each, got="0" if first_is_zero else "5") for each in difference.first[:1])
+    difference = dataclasses.replace(difference, wrong=1 if first_is_zero else 8, first=first)
+    return changed(record, candidate=dataclasses.replace(record.candidate, differences=(difference,)))
+
+
+def test_that_every_element_is_wrong_does_not_tell_operators_apart() -> None:
+    records = [
+        with_a_denormal(operator, n, first_is_zero=operator != "Erf", is_wrong=is_wrong)
+        for operator in ("Exp", "Log", "Erf") for n in range(3, 9) for is_wrong in (False, True)
+    ]  # fmt: skip
+    (cause,) = causes(*records)
+    assert (sorted(cause.operators), cause.cases) == (["Erf", "Exp", "Log"], 18)
