@@ -1,8 +1,9 @@
 """Whether a parent on Windows and one on Linux say the same of a provider: `nox -s parity`.
 
-Both ask the same workers: DirectML, and the CPU provider of its runtime, by the lab's Windows Python. What a case or a
-model becomes is what the two parents make of the answers. They may differ in times, in what they run on themselves,
-and in the last digits of a number.
+Both make all cases of the suite (`case_summaries.py`), which are the same but for last digits. Then both ask the same
+workers: DirectML, and the CPU provider of its runtime, by the lab's Windows Python. What a case or a model becomes is
+what the two parents make of the answers. They may differ in times, in what they run on themselves, and in the last
+digits of a number.
 """
 
 from __future__ import annotations
@@ -43,6 +44,9 @@ TARGETS = ("--target", "dml", "--baseline", "runtime-cpu")
 
 SUITE = ("run", *TARGETS, "--no-reference", "--thin", "--shard", "1/36", "--root", "runs")
 """A part of the suite, 551 cases of all operators."""
+
+CASES = "cases.json"
+"""What each case is."""
 
 VALIDATE = ("validate", *TARGETS, "--json", "validations.json", "--html", "validations.html")
 
@@ -96,6 +100,7 @@ def ask(folder: Path, environment: Mapping[str, str]) -> list[int]:
     (folder / "epcheck.toml").write_text(CONFIGURATION, encoding="utf-8")
     for name, model in make_models():
         onnx.save(model, folder / "models" / f"{name}.onnx")
+    summarize_cases(folder, environment)
     return [run_epcheck(folder, environment, arguments) for arguments in (SUITE, (*VALIDATE, "models"))]
 
 
@@ -114,32 +119,55 @@ def make_models() -> Iterator[tuple[str, onnx.ModelProto]]:
 
 def run_epcheck(folder: Path, environment: Mapping[str, str], arguments: Sequence[str]) -> int:
     """Run epcheck in the folder; returns its exit code. Raises SystemExit where it neither passes nor fails."""
-    is_windows = folder.name == "windows"
-    python = lab.python_launch().argv if is_windows else (sys.executable,)
+    done = run_python(folder, environment, "-m", "epcheck", *arguments)
+    if done.returncode not in (0, 1):
+        raise SystemExit(f"{folder.name}: epcheck {' '.join(arguments)} ended with {done.returncode}: {done.stderr}")
+    return done.returncode
+
+
+def summarize_cases(folder: Path, environment: Mapping[str, str]) -> None:
+    """Write CASES. Raises SystemExit where that fails."""
+    program = Path(__file__).with_name("case_summaries.py")
+    done = run_python(folder, environment, lab.windows_path(program) if is_windows(folder) else str(program), CASES)
+    if done.returncode:
+        raise SystemExit(f"{folder.name}: the cases cannot be made: {done.stderr}")
+
+
+def run_python(folder: Path, environment: Mapping[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the Python of the parent whose name the folder has to its end, in the folder."""
+    python = lab.python_launch().argv if is_windows(folder) else (sys.executable,)
     cache = folder / "cache"
     started = time.monotonic()
     done = subprocess.run(
-        [*python, "-m", "epcheck", *arguments],
+        [*python, *arguments],
         cwd=folder,
-        env={**environment, "EPCHECK_CACHE": lab.windows_path(cache) if is_windows else str(cache)},
+        env={**environment, "EPCHECK_CACHE": lab.windows_path(cache) if is_windows(folder) else str(cache)},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         encoding="utf-8",
         errors="replace",
         check=False,
     )
-    print(f"{folder.name}: epcheck {arguments[0]} took {time.monotonic() - started:.0f} s", flush=True)
-    if done.returncode not in (0, 1):
-        raise SystemExit(f"{folder.name}: epcheck {' '.join(arguments)} ended with {done.returncode}: {done.stderr}")
-    return done.returncode
+    print(f"{folder.name}: {' '.join(arguments[:3])} took {time.monotonic() - started:.0f} s", flush=True)
+    return done
+
+
+def is_windows(folder: Path) -> bool:
+    return folder.name == "windows"
 
 
 def compare_folders(linux: Path, windows: Path) -> Iterator[Difference]:
-    """The differences of the records and of the validations of two folders in which `ask` was called."""
-    for kind, read in (("record", read_records), ("validation", read_validations)):
+    """The differences of the cases, the records and the validations of two folders in which `ask` was called."""
+    for kind, read in (("case", read_cases), ("record", read_records), ("validation", read_validations)):
         here, there = read(linux), read(windows)
         print(f"{len(here)} {kind}s")
         yield from compare(kind, here, there)
+
+
+def read_cases(folder: Path) -> dict[str, Any]:
+    """Case id -> what `case_summaries.py` writes of it."""
+    found: dict[str, Any] = json.loads((folder / CASES).read_text(encoding="utf-8"))
+    return found
 
 
 def read_records(folder: Path) -> dict[str, Any]:

@@ -6,13 +6,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from epcheck import reports
+from epcheck.generators import suite
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no parent on Linux beside it")
 
 if sys.platform != "win32":
+    import case_summaries
     import parity
     from command_line import epcheck
 
@@ -56,6 +59,25 @@ def test_a_planted_difference_is_found(name: str) -> None:
     assert found == [(f"record: case: {field}", linux, windows)]
 
 
+def test_the_default_integer_and_a_wrong_truth_are_differences_of_a_case() -> None:
+    of_linux, of_windows = (case_summaries.summarize_array(np.array([4], dtype)) for dtype in ("int64", "int32"))
+    found = list(parity.compare("case", {"OneHot": [of_linux]}, {"OneHot": [of_windows]}))
+    assert found == [("case: OneHot[0][0]", "int64", "int32")]
+    exact, close, wrong = (
+        case_summaries.summarize_array(np.array([np.nan, np.inf, 2.0 + added])) for added in (0, 1e-9, 0.1)
+    )
+    assert exact == ["float64", [3], 1, 1, 2.0]
+    assert list(parity.compare("case", exact, close)) == []
+    assert list(parity.compare("case", exact, wrong)) == [("case[4]", 2.0, 2.1)]
+
+
+def test_a_case_is_summarized_with_the_inputs_that_its_model_holds() -> None:
+    built = suite.case_by_id("OneHot-11/float32/depth_of_rank_1[initializer]").build()
+    (indices, depth, values), (output,) = case_summaries.summarize_case(built)
+    assert (indices[0], depth, values[0]) == ("int64", ["int64", [1], 0, 0, 4.0], "float32")
+    assert output[:3] == ["Exact", "float32", [2, 4]]
+
+
 def test_a_case_that_one_parent_does_not_record_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, limit in (("linux", "3"), ("windows", "2")):
         folder = tmp_path / name
@@ -64,6 +86,7 @@ def test_a_case_that_one_parent_does_not_record_is_found(tmp_path: Path, capsys:
         done = epcheck("run", "--target", "cpu", "--op", "Relu", *options, cwd=folder)
         assert done.code == 0, done.err
         (folder / "validations.json").write_text('{"results": []}', encoding="utf-8")
+        (folder / parity.CASES).write_text("{}", encoding="utf-8")
     found: list[Any] = list(parity.compare_folders(tmp_path / "linux", tmp_path / "windows"))
     (missing,) = found
     recorded = {record.case_id for record in reports.read_records(reports.latest(tmp_path / "windows" / "runs"))}
