@@ -18,6 +18,12 @@ LIMITS: Mapping[str, tuple[str, ...]] = {
         "tests/conformance/lab/packages/test_wheels.py::"
         "test_where_there_is_no_pip_the_one_that_python_keeps_for_new_environments_runs",
     ),
+    "ONNX Runtime comes by PYTHONPATH there, which Python's -I passes over": (
+        "tests/conformance/workers/test_worker.py::test_a_copy_of_the_folder_is_a_worker_wherever_it_stands",
+    ),
+    "/proc is there, below drive Z, and does not list what a program of Windows has open": (
+        "tests/conformance/workers/program/test_contract.py::test_a_session_that_writes_leaves_and_opens_is_described",
+    ),
     "onnxruntime-directml lists its kernels with a D3D12 device, which Wine has in workers of dml alone": (
         "tests/conformance/judging/test_kernel_coverage.py::test_the_command_names_the_kernels_of_cpu_and_writes_them",
         "tests/conformance/judging/test_kernel_registry.py::test_a_worker_lists_every_kernel_and_schema_of_its_runtime",

@@ -387,6 +387,7 @@ def test_cuda_s_driver_may_listen_on_its_socket_and_name_its_threads(monkeypatch
     assert not (confinement.policy(resolve("cpu")) or {}).get("local_sockets")
 
 
+@on_linux
 def test_a_folder_for_compiled_models_is_made_and_allowed(tmp_path: Path) -> None:
     options = {"cache_dir": str(tmp_path / "compiled"), "enable_cache": "1", "backend_path": "/usr/lib/libQnn.so"}
     bounds = confinement.policy(replace(resolve("cpu"), options=options))

@@ -74,7 +74,7 @@ def test_a_model_gives_its_outputs_and_the_record_of_its_nodes(cpu: ModelSession
 
 def test_an_output_is_written_into_the_buffer_of_its_input(cpu: ModelSessions) -> None:
     model = decoders.group_query_decoder()
-    tokens, mask = np.array([[3, 1, 4]]), np.ones((1, 3), np.int64)
+    tokens, mask = np.int64([[3, 1, 4]]), np.ones((1, 3), np.int64)
     names = [f"{layer}.{part}" for layer in (0, 1) for part in ("key", "value")]
     shared = {f"past_key_values.{name}": f"present.{name}" for name in names}
     buffers = {name: np.full((1, decoders.KEY_HEADS, 6, decoders.SIZE), 7, np.float32) for name in shared}

@@ -65,10 +65,11 @@ def test_the_cpu_provider_agrees_and_a_sample_that_is_told_otherwise_does_not() 
 
 
 def shared(plan: Plan, cache: Cache) -> tuple[list[int], tuple[str, ...]]:
-    """How many cases shared the session of each, and the run's notes."""
+    """How many cases shared the session of each, and the run's notes about sessions."""
     records: list[Record] = []
     notes = run_plan(plan, records.append, cache=cache)
-    return [record.candidate.shared for record in records], notes
+    about_sessions = tuple(note for note in notes if "the claim table" not in note)  # which another release lacks
+    return [record.candidate.shared for record in records], about_sessions
 
 
 @pytest.mark.parametrize(
