@@ -29,7 +29,7 @@ NOT_RUN = (
     r"^env (create|remove|pack)|^lab |^bisect |^claims refresh",  # installs, or asks the network
     r"--resume|^coverage( --all.*| --algorithms)?$|--source onnx|^zoo write all|^demo",  # long
     r"^fuzz.* --graphs|--fuzz-graph",  # long
-    r"--scheduler|--vulkan|ep:|/opt/venv",  # another machine
+    r"--scheduler|--vulkan|ep:|/opt/venv|dml:\d",  # another machine
     r"^certify --check|^report certificate",  # a certificate, which takes minutes; tests/api/test_certify.py checks one
     r"--borders|--explain|--when|replay repro --target openvino",  # DirectML, a GPU, or another environment
     r"context=|--context-from",  # providers that compile
