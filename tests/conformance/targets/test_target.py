@@ -201,6 +201,7 @@ def test_on_windows_a_release_of_dml_is_one_of_its_package(
     commands: list[list[str]] = []
     monkeypatch.setattr(sys, "platform", "win32")
     monkeypatch.setenv("EPCHECK_RUNTIMES", str(tmp_path))
+    monkeypatch.setattr(environments, "pip_command", lambda *arguments: list(arguments))
     monkeypatch.setattr(environments, "run_step", lambda _failure, command: commands.append(command))
     monkeypatch.setattr(environments, "compile_imports", lambda _python: None)
     (tmp_path / folder).mkdir()
