@@ -448,6 +448,33 @@ def test_what_released_sessions_leave_is_counted(monkeypatch: pytest.MonkeyPatch
     assert "bytes of memory" in differs("lifecycle=repeated", memory)
 
 
+def test_what_the_first_sessions_leave_is_no_leak_where_the_others_leave_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However slow they are: more are created, until that is seen, or all of them."""
+    monkeypatch.setattr(uses, "SESSIONS_S", 0.0)
+    created: list[int] = []
+
+    def create(*_: object) -> uses.Session:
+        created.append(0)
+        return make_right()
+
+    until = [100]
+    monkeypatch.setattr(uses, "measure_process", lambda: {"handles": min(len(created), until[0])})
+    extent = uses.USES["lifecycle=repeated"].extent
+    uses.run_repeatedly(uses.Sessions(create), FEEDS, extent)
+    assert len(created) == 1 + 140  # 35 stay of the second 35, and 30 of 70 others
+    created.clear()
+    until[0] = 10
+    uses.run_repeatedly(uses.Sessions(create), FEEDS, extent)
+    assert len(created) == 1 + uses.FEWEST_SESSIONS
+    created.clear()
+    until[0] = 1000
+    with pytest.raises(uses.UseError, match="150 sessions that were released leave 150 handles"):
+        uses.run_repeatedly(uses.Sessions(create), FEEDS, extent)
+    assert len(created) == 1 + uses.SESSIONS
+
+
 def test_other_feeds_are_in_the_range_of_the_first_and_leave_parameters_alone() -> None:
     feeds = {"x": np.array([1, 2, 3], np.float32), "axes": np.array([0, 1]), "q": np.array([[1, 2]], np.uint8)}
     changed = uses.change_values(uses.Sessions(make_right), feeds)
