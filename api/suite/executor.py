@@ -30,6 +30,7 @@ from epcheck.conformance.scheduling.used_cases import choose_of_all, choose_samp
 from epcheck.conformance.targets import claim_file, expectation_file
 from epcheck.conformance.targets.choice import Choice, best_choice, default_baseline
 from epcheck.conformance.targets.config import load_config
+from epcheck.conformance.targets.environments import find_package
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.specification import NEED_LAB, describe_target, direct_of, resolve
 from epcheck.conformance.targets.target import DML, Target, TargetError
@@ -183,10 +184,10 @@ def _refuse_unknown_release(specification: str) -> None:
     _, _, version = specification.partition("@")
     if not version or lab.is_pinned(version):
         return
-    package = "onnxruntime-windowsml" if version.startswith("windowsml-") else "onnxruntime-directml"
+    package, number = find_package(version)
     with contextlib.suppress(ReleaseError):
         known = releases_of(package, windows=True)
-        if not any(release.startswith(version.removeprefix("windowsml-")) for release in known):
+        if not any(release.startswith(number) for release in known):
             newest = ", ".join(known[-3:])
             raise TargetError(f"target '{specification}': {package} has no such release; the newest are {newest}")
 

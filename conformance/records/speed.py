@@ -77,10 +77,6 @@ class SpeedComparison:
     trouble: str = ""
     notes: tuple[str, ...] = ()
 
-    def judged_phases(self, judged: Sequence[str]) -> list[PhaseRatio]:
-        """Those of the phases that are judged."""
-        return find_judged(self.phases, judged)
-
     def phase(self, name: str) -> PhaseRatio | None:
         """The phase of that name; None where it was not timed."""
         return next((phase for phase in self.phases if phase.phase == name), None)
@@ -106,7 +102,7 @@ class SpeedReport:
 
     def judged_phases(self) -> list[tuple[SpeedComparison, PhaseRatio]]:
         """Every comparison with each of its judged phases."""
-        return [(each, phase) for each in self.comparisons for phase in each.judged_phases(self.judged)]
+        return [(each, phase) for each in self.comparisons for phase in find_judged(each.phases, self.judged)]
 
     @property
     def too_slow(self) -> list[tuple[SpeedComparison, PhaseRatio]]:

@@ -16,7 +16,7 @@ from epcheck.conformance.records.target_facts import base_of
 from epcheck.conformance.releases.error import ReleaseError, UnusableReleaseError
 from epcheck.conformance.releases.package_index import releases_of
 from epcheck.conformance.targets import environments
-from epcheck.conformance.targets.environments import RuntimeInstallError
+from epcheck.conformance.targets.environments import WINDOWSML, WINDOWSML_PACKAGE, RuntimeInstallError
 from epcheck.conformance.targets.recipes import environment as recipes
 from epcheck.conformance.targets.recipes.recipe import RECIPES
 from epcheck.conformance.targets.specification import NEED_LAB, ProgressCallback, resolve
@@ -28,9 +28,6 @@ PACKAGES = {
     **{name: recipe.distributions[-1] for name, recipe in RECIPES.items()},
 }
 """Target -> the package whose releases it can be had in, as `NAME@RELEASE`; of a recipe the one with the provider."""
-
-WINDOWSML = "windowsml-"
-"""Before the number of a release of onnxruntime-windowsml, which has the target `dml` as well."""
 
 RELEASE = re.compile(rf"(?:{WINDOWSML})?\d+(?:\.\d+)*\w*")
 
@@ -144,7 +141,7 @@ def _list_releases(series: Series, oldest: str, newest: str) -> tuple[str, ...]:
     """What the index has."""
     found = releases_of(series.package, series.in_lab)
     if any(end.startswith(WINDOWSML) for end in (oldest, newest)):
-        found += tuple(f"{WINDOWSML}{number}" for number in releases_of("onnxruntime-windowsml", series.in_lab))
+        found += tuple(f"{WINDOWSML}{number}" for number in releases_of(WINDOWSML_PACKAGE, series.in_lab))
     return found
 
 

@@ -139,9 +139,9 @@ def compare_nodes(
     every = math.ceil(start_s * test.fewest_rounds / (STARTING * seconds))
     until = began + seconds - start_s * test.fewest_rounds / every
     timers = [NodeTimer(node, test) for node in nodes]
-    passes, workers, served = 0, 1, 1.0
+    passes, workers, served, has_run = 0, 1, 1.0, True
     while (left := [timer for timer in timers if not timer.is_over]) and passes < MOST_ROUNDS:
-        if passes and passes % every == 0:
+        if passes and passes % every == 0 and has_run:
             busy.leave_out(lambda: _renew(sides))
             workers += 1
         passes += 1
@@ -153,7 +153,8 @@ def compare_nodes(
             waiting = sum(len(each.rounds) < test.fewest_rounds for each in left if not each.is_over)
             timer.visit(sides, (until - time.monotonic()) / max(served * waiting, 1), began + seconds)
         else:
-            if sum(len(timer.rounds) for timer in timers) == before:  # too little time for all is enough for some
+            has_run = sum(len(timer.rounds) for timer in timers) > before
+            if not has_run:  # too little time for all is enough for some
                 served /= 2
             if served * len(left) > 0.5:
                 continue

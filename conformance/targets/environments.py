@@ -18,8 +18,9 @@ from epcheck.generators.error import EpcheckError
 NOT_IMPORTED = r"[/\\](_?tests?|testing|transformers|tools|quantization|f2py|distutils|typing|sympy|mpmath|google)[/\\]"
 """Folders of packages, as a regular expression, that `import onnxruntime` reads nothing of: most of what there is."""
 
-WINDOWS_ML = "onnxruntime-windowsml"
-"""Its releases have the number of ONNX Runtime and then that of a build: 1.30.0.202609102321 is named 1.30.0."""
+WINDOWSML, WINDOWSML_PACKAGE = "windowsml-", "onnxruntime-windowsml"
+"""Before the number of a release of Windows ML, which has the target `dml` as well; and its package, whose releases
+have the number of ONNX Runtime and then that of a build: 1.30.0.202609102321 is named 1.30.0."""
 
 
 class RuntimeInstallError(EpcheckError, RuntimeError):
@@ -29,6 +30,12 @@ class RuntimeInstallError(EpcheckError, RuntimeError):
 def folder() -> Path:
     """Where the environments are: `EPCHECK_RUNTIMES`, or `runtimes` in the user's cache."""
     return Path(os.environ.get("EPCHECK_RUNTIMES") or platformdirs.user_cache_path("epcheck") / "runtimes")
+
+
+def find_package(release: str) -> tuple[str, str]:
+    """The package that has a release of `dml`, and its number there: `windowsml-1.30.0` is one of Windows ML."""
+    package = WINDOWSML_PACKAGE if release.startswith(WINDOWSML) else "onnxruntime-directml"
+    return package, release.removeprefix(WINDOWSML)
 
 
 def ensure(package: str, version: str) -> Path:
@@ -43,7 +50,7 @@ def ensure(package: str, version: str) -> Path:
         return python
     failure = f"{package} {version} cannot be installed"
     run_step(failure, make_command(home))
-    any_build = ".*" if package == WINDOWS_ML else ""
+    any_build = ".*" if package == WINDOWSML_PACKAGE else ""
     run_step(failure, install_command(python, f"{package}=={version}{any_build}", *_numpy_for(version)))
     compile_imports(python)
     complete.touch()

@@ -169,7 +169,7 @@ def _cpu(version: str) -> Target:
 
 def _dml(specification: str, version: str, progress: ProgressCallback | None, vulkan: Path | None) -> Target:
     if sys.platform == "win32":
-        python = environments.ensure(*_package_of(version)) if version else Path(sys.executable)
+        python = environments.ensure(*environments.find_package(version)) if version else Path(sys.executable)
         prelude = ("--prelude", os.environ[PRELUDE]) if PRELUDE in os.environ else ()
         native = Target("dml", (str(python),), ("onnxruntime", *prelude), provider=DML, config=STRICT, device="dml")
         return replace(native, options={"device_id": "0"}, pack=PACK, jobs=MEASURED)
@@ -199,12 +199,6 @@ def _dml(specification: str, version: str, progress: ProgressCallback | None, vu
         unavailable_reason=partial(_why_no_driver, launch.env.get("VK_DRIVER_FILES", "")),
         writable=tuple(map(str, lab.written_folders())),
     )
-
-
-def _package_of(version: str) -> tuple[str, str]:
-    """The package that has a release of `dml`, and its number there: `windowsml-1.30.0` is one of Windows ML."""
-    number = version.removeprefix("windowsml-")
-    return "onnxruntime-directml" if number == version else environments.WINDOWS_ML, number
 
 
 def _why_no_driver(files: str) -> str:

@@ -16,6 +16,7 @@ from epcheck.conformance.records.speed import (
     PhaseRatio,
     SpeedComparison,
     SpeedReport,
+    find_judged,
     format_seconds,
 )
 from epcheck.reports.page import shell
@@ -63,7 +64,7 @@ def write_speed_page(path: Path, report: SpeedReport) -> None:
         _row(each, phase, False)
         for each in report.comparisons
         for phase in each.phases
-        if phase.differs and phase not in each.judged_phases(report.judged)
+        if phase.differs and phase not in find_judged(each.phases, report.judged)
     ]
     with replacing(path) as file:
         shell.write(

@@ -20,7 +20,7 @@ SAMPLED = 1 << 20
 
 class TimedSession:
     """One session and its feeds. On a provider that has a memory of its own, and buffers there that can be bound, a run
-    is apart from the copies."""
+    is apart from the copies. always_copies: each run copies inputs or outputs, since no buffer can be bound."""
 
     def __init__(self, session: Any, device: str | None, feeds: dict[str, Any]) -> None:
         """device: where buffers can be bound; None for nowhere."""
@@ -28,6 +28,7 @@ class TimedSession:
         self.feeds = feeds
         self.names = [output.name for output in session.get_outputs()]
         self.binding: Any = None
+        self.always_copies = device in (None, ON_CPU) and _has_own_memory(session)
         if device is not None and device != ON_CPU:
             self.binding = session.io_binding()
             for name, value in feeds.items():
@@ -49,18 +50,17 @@ class TimedSession:
         return dict(zip(self.names, self.session.run(self.names, self.feeds)))
 
     @property
-    def always_copies(self) -> bool:
-        """Whether each run copies inputs or outputs: the provider has a memory of its own, and none of its buffers is
-        bound. Releases of ONNX Runtime before 1.23 do not say so of a session."""
-        if self.binding is not None or not hasattr(self.session, "get_output_memory_infos"):
-            return False
-        own = [*self.session.get_input_memory_infos(), *self.session.get_output_memory_infos()]
-        return any(info is not None and not info.name.lower().startswith(ON_CPU) for info in own)
-
-    @property
     def copies(self) -> Callable[[], Any] | None:
         """What runs with copies, where that is something else."""
         return None if self.binding is None else self.run_with_copies
+
+
+def _has_own_memory(session: Any) -> bool:
+    """Whether inputs or outputs lie in a memory of the provider's. ONNX Runtime says so from 1.23 on."""
+    if not hasattr(session, "get_output_memory_infos"):
+        return False
+    infos = [*session.get_input_memory_infos(), *session.get_output_memory_infos()]
+    return any(info is not None and not info.name.lower().startswith(ON_CPU) for info in infos)
 
 
 class TimedSessions:
