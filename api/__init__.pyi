@@ -22,6 +22,7 @@ from .machine.env import pack_env as pack_env
 from .machine.env import remove_env as remove_env
 from .machine.lab import InstallLabOptions as InstallLabOptions
 from .machine.lab import LabOptions as LabOptions
+from .machine.lab import LabPythonOptions as LabPythonOptions
 from .machine.lab import LabStatus as LabStatus
 from .machine.lab import LabStatusOptions as LabStatusOptions
 from .machine.lab import Packed as Packed
@@ -32,6 +33,7 @@ from .machine.lab import install_lab as install_lab
 from .machine.lab import lab_status as lab_status
 from .machine.lab import pack_lab as pack_lab
 from .machine.lab import remove_lab as remove_lab
+from .machine.lab import run_lab_python as run_lab_python
 from .machine.lab import unpack_lab as unpack_lab
 from .machine.lab import vulkan_status as vulkan_status
 from .machine.probe import ProbedClaims as ProbedClaims

@@ -27,11 +27,16 @@ Command = Callable[[Options], int | None]
 
 
 def command(
-    app: typer.Typer, options: type[Options], name: str | None = None, prints_data: bool = False
+    app: typer.Typer,
+    options: type[Options],
+    name: str | None = None,
+    prints_data: bool = False,
+    passes_on: bool = False,
 ) -> Callable[[Command[Options]], Command[Options]]:
     """Add a function of options to an app as a command, with the function's docstring as its help. What goes wrong in
     it, epcheck's errors and the system's, is one sentence and exit code 2. prints_data: its output is for programs, as
-    it is with `--json` and `--quiet`: a notice of the configuration goes to stderr."""
+    it is with `--json` and `--quiet`: a notice of the configuration goes to stderr. passes_on: what follows the first
+    argument is for another program, also where it begins with a dash."""
     parameters = _in_panels(_in_order(tuple(_parameters(options))))
 
     def register(function: Command[Options]) -> Command[Options]:
@@ -46,7 +51,7 @@ def command(
         call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         signature = inspect.Signature([parameter.in_signature() for parameter in parameters])
         call.__signature__ = signature  # type: ignore[attr-defined]
-        app.command(name)(call)
+        app.command(name, context_settings={"allow_interspersed_args": not passes_on})(call)
         return function
 
     return register

@@ -77,6 +77,19 @@ class UnpackLabOptions:
     folder: Folder = None
 
 
+@dataclass(frozen=True)
+class LabPythonOptions:
+    """Which script the lab's Windows Python runs. arguments: what the script gets. runtime: a release of ONNX Runtime
+    that the lab has."""
+
+    script: Annotated[Path, Option("A script, `run.py` of a reproduction.", argument=True, folder=False)]
+    arguments: Annotated[
+        tuple[str, ...], Option("Arguments of the script.", argument=True, metavar="[ARGUMENT]...")
+    ] = ()
+    folder: Folder = None
+    runtime: Annotated[str, Option("The release of onnxruntime-directml, or windowsml-VERSION.")] = lab.DEFAULT_RUNTIME
+
+
 def install_lab(options: InstallLabOptions | None = None, *, progress: Progress = SILENT) -> LabStatus:
     """Install the lab, or what is missing of it. Takes about a minute and 1 GB; needs no root. Raises LabError."""
     options = options or InstallLabOptions()
@@ -124,3 +137,9 @@ def vulkan_status(options: LabOptions | None = None) -> VulkanStatus:
 def remove_lab(options: LabOptions | None = None) -> int:
     """Stop all processes of the lab and delete it. Returns the bytes that were freed. Raises LabError."""
     return lab.remove((options or LabOptions()).folder)
+
+
+def run_lab_python(options: LabPythonOptions) -> int:
+    """Run a script with the lab's Windows Python, in which `import onnxruntime` has DmlExecutionProvider. Its streams
+    are this process's; nothing is jailed. Returns its exit code. Raises LabError."""
+    return lab.run_script(options.script, options.arguments, options.folder, runtime=options.runtime)

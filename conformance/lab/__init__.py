@@ -18,7 +18,7 @@ from epcheck.conformance.lab.packing.pack import Packed, pack
 from epcheck.conformance.lab.packing.unpack import unpack
 from epcheck.conformance.lab.process import Progress
 from epcheck.conformance.lab.status import LabStatus, StepStatus, status
-from epcheck.conformance.lab.use import in_use
+from epcheck.conformance.lab.use import in_use, run_script
 from epcheck.conformance.lab.vulkan.status import MissingLibrary, VulkanDriver, VulkanStatus, vulkan_status
 from epcheck.conformance.windows_path import windows_path
 
@@ -44,6 +44,7 @@ __all__ = [
     "prelude",
     "python_launch",
     "remove",
+    "run_script",
     "status",
     "stop",
     "unpack",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,7 +12,10 @@ from epcheck.conformance.lab import module_stores
 from epcheck.conformance.lab.errors import LabError
 from epcheck.conformance.lab.folder import Layout
 from epcheck.conformance.lab.install import stop
+from epcheck.conformance.lab.launch import prelude, python_launch
+from epcheck.conformance.lab.packages.pins import DEFAULT_RUNTIME
 from epcheck.conformance.records import file_lock
+from epcheck.conformance.windows_path import windows_path
 
 
 @contextmanager
@@ -35,3 +39,15 @@ def in_use(folder: Path | None = None) -> Iterator[None]:
                 if held and file_lock.try_exclusive(held.fileno()):
                     module_stores.prune(layout)
                     stop(folder)
+
+
+def run_script(
+    script: Path, arguments: Sequence[str] = (), folder: Path | None = None, *, runtime: str = DEFAULT_RUNTIME
+) -> int:
+    """Run a script with the lab's Windows Python, in which Direct3D 12 is patched as for a worker, also in the Pythons
+    that it starts. Its streams are this process's. Returns its exit code, 0 to 255. Raises LabError when the lab, or
+    this runtime in it, is not installed."""
+    launch = python_launch(folder, runtime=runtime)
+    environment = launch.env | {"EPCHECK_LAB_PRELUDE": windows_path(prelude(folder))}
+    with in_use(folder):
+        return subprocess.run([*launch.argv, windows_path(script.absolute()), *arguments], env=environment).returncode

@@ -27,8 +27,8 @@ ARCHITECTURES = {"x86_64": "X64", "amd64": "X64", "x86": "X86", "i686": "X86", "
 PLATFORMS = {"windows": "Windows", "linux": "Linux", "macos": "Mac", "darwin": "Mac"}
 
 UNDER_WINE = (
-    "Seen on the provider under Wine with a Vulkan driver (versions below). Run run.py on Windows to see whether "
-    "native DirectML does the same."
+    "Seen on the provider under Wine with a Vulkan driver (versions below): epcheck lab python run.py "
+    "DmlExecutionProvider. Run run.py on Windows to see whether native DirectML does the same."
 )
 
 RUN_PY = (

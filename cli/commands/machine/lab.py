@@ -7,6 +7,7 @@ import typer
 from epcheck.api.machine.lab import (
     InstallLabOptions,
     LabOptions,
+    LabPythonOptions,
     LabStatusOptions,
     PackLabOptions,
     UnpackLabOptions,
@@ -15,6 +16,7 @@ from epcheck.api.machine.lab import (
     lab_status,
     pack_lab,
     remove_lab,
+    run_lab_python,
     unpack_lab,
     vulkan_status,
 )
@@ -71,6 +73,12 @@ def unpack(options: UnpackLabOptions) -> None:
     """Install the lab from a packed file. Needs neither network nor root."""
     terminal = Terminal()
     _show(terminal, unpack_lab(options, progress=TerminalProgress(terminal, keeps_steps=True)))
+
+
+@command(app, LabPythonOptions, passes_on=True)
+def python(options: LabPythonOptions) -> int:
+    """Run a script with the lab's Windows Python and DirectML, not jailed. The exit code is the script's."""
+    return run_lab_python(options)
 
 
 def _show(terminal: Terminal, found: LabStatus) -> None:

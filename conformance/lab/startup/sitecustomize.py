@@ -34,3 +34,7 @@ management.exec_query = _version  # type: ignore[attr-defined]
 _own = os.path.dirname(__file__)  # noqa: PTH120  (pathlib takes 20 ms to import)
 sys.path[:] = [folder for folder in sys.path if folder != _own]
 module_store.use(os.environ["EPCHECK_MODULE_STORE"])
+if _prelude := os.environ.get("EPCHECK_LAB_PRELUDE"):  # `epcheck lab python`; a worker executes it by itself
+    import runpy
+
+    runpy.run_path(_prelude)

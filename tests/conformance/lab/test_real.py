@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 from onnx import TensorProto, helper
+from typer.testing import CliRunner
 
+from epcheck.cli.commands.machine.lab import app
 from epcheck.conformance import lab
 
 WORKER = """
@@ -110,3 +112,39 @@ def processes_of(prefix: str) -> list[str]:
         except OSError:
             continue
     return found
+
+
+MULTIPLY = """
+import sys
+import numpy, onnxruntime
+session = onnxruntime.InferenceSession(sys.argv[1], providers=["CPUExecutionProvider"])
+a = numpy.arange(24, dtype="uint8").reshape(6, 4)
+b = numpy.arange(-10, 10, dtype="int8").reshape(4, 5)
+(y,) = session.run(None, {"a": a, "b": b})
+print((y == a.astype("int32") @ b.astype("int32")).all())
+print("DmlExecutionProvider" in onnxruntime.get_available_providers())
+sys.exit(int(sys.argv[2]))
+"""
+
+
+def test_a_script_has_directml_and_the_tiles_of_the_processor(
+    installed: lab.LabStatus,  # noqa: ARG001
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    values = [
+        helper.make_tensor_value_info(name, dtype, shape)
+        for name, dtype, shape in [
+            ("a", TensorProto.UINT8, [6, 4]),
+            ("b", TensorProto.INT8, [4, 5]),
+            ("y", TensorProto.INT32, [6, 5]),
+        ]
+    ]
+    graph = helper.make_graph([helper.make_node("MatMulInteger", ["a", "b"], ["y"])], "g", values[:2], values[2:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
+    (tmp_path / "multiply.py").write_text(MULTIPLY)
+    arguments = [str(tmp_path / "multiply.py"), lab.windows_path(tmp_path / "model.onnx"), "7"]
+    result = CliRunner().invoke(app, ["python", *arguments])
+    assert result.exit_code == 7
+    assert capfd.readouterr().out.split() == ["True", "True"]
