@@ -29,6 +29,8 @@ from epcheck.models.oracle import (
     batch_normalization,
     convolution,
     narrow_cast,
+    post_transform,
+    quantized_mean,
     recurrent,
     reference,
     svm_classifier,
@@ -139,12 +141,17 @@ def _compute_node(node: onnx.NodeProto, inputs: Sequence[Feed], opsets: Mapping[
         return Computed((zip_map.evaluate(node, inputs),), OWN)
     if _is_of_suite(node, inputs, domain, opsets):
         return Computed(_by_suite(node, inputs, domain, opsets), SUITE)
+    if (domain, node.op_type) == ("com.microsoft", "QLinearReduceMean"):
+        return Computed((quantized_mean.evaluate(node, inputs),), OWN)
     if (domain, node.op_type) == ("ai.onnx.ml", "SVMClassifier"):
         if why := svm_classifier.explain_distrust(node):
             raise OracleError(f"{describe_node(node)} has no oracle: {why}")
         return Computed(svm_classifier.evaluate(node, inputs), OWN)
     if why := reference.explain_distrust(node):
         raise OracleError(f"{describe_node(node)} has no oracle: {why}")
+    if domain == "ai.onnx.ml" and node.op_type in post_transform.OPERATORS:
+        (scores,) = reference.evaluate(post_transform.leave_out(node), inputs, opsets)
+        return Computed((post_transform.transform_scores(node, np.asarray(scores)),), REFERENCE)
     return Computed(tuple(map(widen_value, reference.evaluate(node, inputs, opsets))), REFERENCE)
 
 

@@ -14,6 +14,7 @@ import onnx
 from onnx import helper
 
 from epcheck.models.graph.feed import Feed
+from epcheck.models.oracle import post_transform
 
 BINARY = ("LinearClassifier", "TreeEnsembleClassifier")
 """Classifiers that give two scores of one, in a way that the page leaves open."""
@@ -28,11 +29,9 @@ def explain_distrust(node: onnx.NodeProto) -> str:
     if node.domain != "ai.onnx.ml":
         return ""
     values = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
-    if node.op_type == "TreeEnsemble":  # whose transform is a number
-        return "onnx's reference does not apply the transform" if values.get("post_transform", 0) else ""
-    after = values.get("post_transform", b"NONE").decode()
-    if after == "PROBIT":
-        return "onnx's reference computes another PROBIT than ONNX Runtime"
+    after = post_transform.read_transform(values)
+    if after == post_transform.PROBIT:
+        return "the ONNX page does not define PROBIT, and onnx's reference computes another one than ONNX Runtime"
     if node.op_type == "Normalizer" and values.get("norm", b"MAX") == b"MAX":
         return "onnx's reference divides by the largest element, ONNX Runtime by the largest magnitude"
     labels = values.get("classlabels_ints") or values.get("classlabels_int64s") or values.get("classlabels_strings")

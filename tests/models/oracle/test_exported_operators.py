@@ -10,6 +10,7 @@ import onnx
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from onnx.reference.ops.aionnxml._common_classifier import compute_softmax_zero
 
 from epcheck.models.oracle import oracle, reference, svm_classifier
 from epcheck.models.validation.truth import tensors_by_name
@@ -18,21 +19,38 @@ RNG = np.random.default_rng(0)
 MS = "com.microsoft"
 
 
+def built(nodes: Sequence[onnx.NodeProto], feeds: Mapping[str, Any], weights: Mapping[str, Any]) -> onnx.ModelProto:
+    """A model of these nodes whose outputs are those of the last one."""
+    inputs = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
+              for name, value in feeds.items()]  # fmt: skip
+    outputs = [onnx.ValueInfoProto(name=name) for name in nodes[-1].output]
+    stored = [numpy_helper.from_array(np.asarray(value), name) for name, value in weights.items()]
+    ml = 5 if nodes[-1].op_type == "TreeEnsemble" else 4  # in which there are its predecessors
+    imports = [helper.make_opsetid(*each) for each in (("", 17), (MS, 1), ("ai.onnx.ml", ml))]
+    graph = helper.make_graph(nodes, "g", inputs, outputs, stored)
+    return helper.make_model(graph, opset_imports=imports, ir_version=9)
+
+
+def on_cpu(nodes: Sequence[onnx.NodeProto], feeds: Mapping[str, Any], weights: Mapping[str, Any]) -> Sequence[Any]:
+    model = built(nodes, feeds, weights)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    found: Sequence[Any] = session.run(list(nodes[-1].output), dict(feeds))
+    return found
+
+
+def evaluated(node: onnx.NodeProto, feeds: Mapping[str, Any], weights: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The outputs of the oracle."""
+    found = oracle.evaluate(built([node], feeds, weights), feeds)
+    assert found.skipped == {}
+    return found.values
+
+
 def both(
     node: onnx.NodeProto, feeds: Mapping[str, Any], weights: Mapping[str, Any]
 ) -> tuple[Sequence[Any], Sequence[Any]]:
     """The outputs of the CPU provider, and of the oracle."""
-    inputs = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
-              for name, value in feeds.items()]  # fmt: skip
-    outputs = [onnx.ValueInfoProto(name=name) for name in node.output]
-    stored = [numpy_helper.from_array(np.asarray(value), name) for name, value in weights.items()]
-    imports = [helper.make_opsetid(*each) for each in (("", 17), (MS, 1), ("ai.onnx.ml", 5))]
-    graph = helper.make_graph([node], "g", inputs, outputs, stored)
-    model = helper.make_model(graph, opset_imports=imports, ir_version=9)
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    found = oracle.evaluate(model, feeds)
-    assert found.skipped == {}
-    return session.run(list(node.output), dict(feeds)), [found.values[name] for name in node.output]
+    found = evaluated(node, feeds, weights)
+    return on_cpu([node], feeds, weights), [found[name] for name in node.output]
 
 
 @pytest.mark.parametrize(("transposed", "biased", "quantised"), [(0, 1, 1), (1, 0, 0), (1, 1, 1)])
@@ -90,24 +108,116 @@ def test_zip_map_gives_a_map_for_each_row(labels: Mapping[str, Any]) -> None:
     assert keys.tolist() == ([[97, 0], [98, 99]] if "classlabels_strings" in labels else [7, 2])
 
 
-def trees(transform: int) -> onnx.NodeProto:
+FEATURES = np.array([[-1, 2, 0.5], [0.3, -2, 1], [2, 0.1, -3], [4, 4, 4]], np.float32)
+LEAVES = [0.3, -1.2, 0.5, 0.0, 2.5, 0.0]
+"""Of each target one tree, with a leaf for at most 0.1 of its feature, and one for more."""
+
+
+def tree_ensemble(transform: int, targets: int) -> onnx.NodeProto:
     def tensor(name: str, values: Sequence[float], kind: int = TensorProto.FLOAT) -> onnx.TensorProto:
         return helper.make_tensor(name, kind, (len(values),), values)
 
+    each = list(range(targets))
     return helper.make_node(
-        "TreeEnsemble", ["x"], ["y"], domain="ai.onnx.ml", n_targets=2, aggregate_function=1, tree_roots=[0],
-        post_transform=transform, nodes_modes=tensor("m", [0, 0, 0], TensorProto.UINT8), nodes_featureids=[0, 0, 0],
-        nodes_splits=tensor("s", [3.14, 1.2, 4.2]), nodes_truenodeids=[1, 0, 1], nodes_trueleafs=[0, 1, 1],
-        nodes_falsenodeids=[2, 2, 3], nodes_falseleafs=[0, 1, 1], leaf_targetids=[0, 1, 0, 1],
-        leaf_weights=tensor("w", [5.23, 12.12, -12.23, 7.21]),
+        "TreeEnsemble", ["x"], ["y"], domain="ai.onnx.ml", n_targets=targets, aggregate_function=1, tree_roots=each,
+        post_transform=transform, nodes_modes=tensor("m", [0] * targets, TensorProto.UINT8), nodes_featureids=each,
+        nodes_splits=tensor("s", [0.1] * targets), nodes_truenodeids=[2 * at for at in each],
+        nodes_falsenodeids=[2 * at + 1 for at in each], nodes_trueleafs=[1] * targets, nodes_falseleafs=[1] * targets,
+        leaf_targetids=sorted(each * 2), leaf_weights=tensor("w", LEAVES[: 2 * targets]),
     )  # fmt: skip
 
 
-def test_tree_ensemble_has_its_transform_as_a_number() -> None:
-    x = np.array([[1.2, 0], [3.4, 0], [-0.12, 0], [1.66, 0], [4.14, 1], [5, 1]], np.float32)
-    (got,), (true,) = both(trees(0), {"x": x}, {})
-    np.testing.assert_allclose(got, true, rtol=1e-6)
-    assert reference.explain_distrust(trees(2)) == "onnx's reference does not apply the transform"
+def tree_regressor(transform: str, targets: int) -> onnx.NodeProto:
+    """The same trees, of the older operator."""
+    twice, thrice = sorted(list(range(targets)) * 2), sorted(list(range(targets)) * 3)
+    return helper.make_node(
+        "TreeEnsembleRegressor", ["x"], ["y"], domain="ai.onnx.ml", n_targets=targets, post_transform=transform,
+        nodes_treeids=thrice, nodes_nodeids=[0, 1, 2] * targets, nodes_featureids=thrice,
+        nodes_values=[0.1, 0.0, 0.0] * targets, nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"] * targets,
+        nodes_truenodeids=[1, 0, 0] * targets, nodes_falsenodeids=[2, 0, 0] * targets, target_treeids=twice,
+        target_nodeids=[1, 2] * targets, target_ids=twice, target_weights=LEAVES[: 2 * targets],
+    )  # fmt: skip
+
+
+def linear_regressor(transform: str, targets: int) -> onnx.NodeProto:
+    return helper.make_node(
+        "LinearRegressor", ["x"], ["y"], domain="ai.onnx.ml", targets=targets, post_transform=transform,
+        coefficients=[0.5, -1.0, 2.0, 0.1, 0.3, -0.7, 0.0, 1.0, 0.25][: 3 * targets], intercepts=[0.0] * targets,
+    )  # fmt: skip
+
+
+TRANSFORMS = {
+    "NONE": 0, "SOFTMAX": 1, "LOGISTIC": 2, "SOFTMAX_ZERO": 3,
+}  # fmt: skip
+"""Name -> number, as the page of TreeEnsemble has them."""
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("make", [tree_regressor, linear_regressor])
+@pytest.mark.parametrize("targets", [2, 3])
+def test_scores_are_transformed_as_on_the_cpu(make: Any, transform: str, targets: int) -> None:
+    (got,), (true,) = both(make(transform, targets), {"x": FEATURES}, {})
+    np.testing.assert_allclose(got, true, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("targets", [1, 2, 3])
+def test_tree_ensemble_has_its_transform_as_a_number(transform: str, targets: int) -> None:
+    """The CPU provider of ONNX Runtime 1.32 takes LOGISTIC for SOFTMAX and SOFTMAX for LOGISTIC."""
+    _, (true,) = both(tree_ensemble(TRANSFORMS[transform], targets), {"x": FEATURES}, {})
+    (plain,), (scores,) = both(tree_ensemble(0, targets), {"x": FEATURES}, {})
+    np.testing.assert_allclose(plain, scores, rtol=1e-6)
+    functions: dict[str, Any] = {
+        "NONE": lambda row: row,
+        "LOGISTIC": lambda row: (1 + np.tanh(row / 2)) / 2,
+        "SOFTMAX": lambda row: np.exp(row) / sum(np.exp(row)),
+        "SOFTMAX_ZERO": compute_softmax_zero,
+    }
+    np.testing.assert_allclose(true, [functions[transform](row.copy()) for row in scores], rtol=1e-12)
+
+
+def test_the_score_of_one_target_is_transformed() -> None:
+    """The CPU provider of ONNX Runtime 1.32 leaves it as it is: its issue 26596."""
+    for make in (tree_regressor, linear_regressor):
+        _, (scores,) = both(make("NONE", 1), {"x": FEATURES}, {})
+        _, (true,) = both(make("LOGISTIC", 1), {"x": FEATURES}, {})
+        np.testing.assert_allclose(true, 1 / (1 + np.exp(-scores)), rtol=1e-12)
+
+
+def test_a_softmax_of_scores_that_are_all_0_has_no_oracle() -> None:
+    with pytest.raises(oracle.OracleError, match="SOFTMAX_ZERO of scores that are all 0 open"):
+        evaluated(linear_regressor("SOFTMAX_ZERO", 2), {"x": np.zeros((2, 3), np.float32)}, {})
+
+
+def test_probit_has_no_oracle() -> None:
+    for node in (tree_ensemble(4, 2), tree_regressor("PROBIT", 2)):
+        assert reference.explain_distrust(node).startswith("the ONNX page does not define PROBIT")
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+@pytest.mark.parametrize("axes", [[-1], [0, 2], []])
+@pytest.mark.parametrize("keep", [0, 1])
+def test_a_quantised_mean_is_that_of_its_definition(dtype: Any, axes: list[int], keep: int) -> None:
+    limits = np.iinfo(dtype)
+    data = RNG.integers(limits.min, limits.max, (3, 4, 50), dtype, endpoint=True)
+    weights: dict[str, Any] = {
+        "s": np.float32(0.03),
+        "z": np.array(7, dtype),
+        "rs": np.float32(0.004),
+        "rz": np.array(100, dtype),
+    }
+    node = helper.make_node("QLinearReduceMean", ["x", "s", "z", "rs", "rz"], ["y"], domain=MS, keepdims=keep)
+    node.attribute.append(helper.make_attribute("axes", axes, attr_type=onnx.AttributeProto.INTS))
+    found = evaluated(node, {"x": data}, weights)["y"]
+    assert isinstance(found, np.ndarray)
+    parts = [
+        helper.make_node("DequantizeLinear", ["x", "s", "z"], ["wide"]),
+        helper.make_node("ReduceMean", ["wide"], ["mean"], axes=axes or None, keepdims=keep),
+        helper.make_node("QuantizeLinear", ["mean", "rs", "rz"], ["y"]),
+    ]
+    (expected,) = on_cpu(parts, {"x": data}, weights)
+    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+    np.testing.assert_array_equal(found, expected)
 
 
 SCIKIT_LEARN: dict[str, Any] = {

@@ -328,7 +328,7 @@ ML = ', "ai.onnx.ml": 3'
         ("SVMClassifier <classlabels_ints=[0, 1]> (x)", "without support vectors"),
         ('Normalizer <norm="MAX"> (x)', "largest magnitude"),
         ("LinearClassifier <classlabels_ints=[0, 1], coefficients=[1.0, 2.0]> (x)", "one score becomes those of two"),
-        ('LinearRegressor <post_transform="PROBIT", coefficients=[1.0, 2.0]> (x)', "another PROBIT"),
+        ('LinearRegressor <post_transform="PROBIT", coefficients=[1.0, 2.0]> (x)', "does not define PROBIT"),
     ],
 )
 def test_what_the_reference_gets_wrong_has_no_oracle(node: str, why: str) -> None:
