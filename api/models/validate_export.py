@@ -16,7 +16,7 @@ from epcheck.api.progress import SILENT, Progress
 from epcheck.conformance.test_data import model_file
 from epcheck.models.feeds import feed_files
 from epcheck.models.feeds.trials import Trial
-from epcheck.models.graph.inlining import inline_functions
+from epcheck.models.graph.inlining import inline_file
 from epcheck.models.validation.departures import QUANTISES, Comparison, compare_with_reference
 from epcheck.models.validation.framework_values import cast_inputs, cast_outputs, compute_values
 
@@ -98,7 +98,7 @@ def validate_export(
         place = folder or Path(temporary)
         place.mkdir(parents=True, exist_ok=True)
         paths = [_save_stage(stage, place / f"stage_{at}.onnx") for at, stage in enumerate(stages)]
-        models = [inline_functions(model_file.load(path)) for path in paths]
+        models = [_read_stage(path) for path in paths]
         computed = compute_values(module, args, kwargs or {}, models[0])
         feeds, values, outputs = (place / f"{name}.npz" for name in ("inputs", "module", "outputs"))
         feed_files.write_arrays(feeds, cast_inputs(computed.inputs, models[-1]))
@@ -107,8 +107,10 @@ def validate_export(
         origins = [values, *paths]
         names = [EXPORTER, *map(_name_stage, models, models[1:])]
         earlier = [
-            compare_with_reference(model, Trial("the arguments", cast_inputs(computed.inputs, model), ()), origin)
-            for model, origin in zip(models[:-1], origins, strict=False)
+            compare_with_reference(
+                model, Trial("the arguments", cast_inputs(computed.inputs, model), ()), origin, path.parent
+            )
+            for model, origin, path in zip(models[:-1], origins, paths, strict=False)
         ]
         asked = replace(
             options or ValidateOptions(()),
@@ -128,13 +130,25 @@ def _save_stage(stage: Any, path: Path) -> Path:
     if isinstance(stage, str | Path):
         return Path(stage)
     if isinstance(stage, onnx.ModelProto):
-        onnx.save(stage, path)
+        try:
+            onnx.save(stage, path)
+        except Exception as error:  # protobuf's own type depends on its version
+            raise OptionError(
+                "a model in memory cannot be serialized, probably because it has more than 2 GiB: save it with "
+                f"external data and pass its path ({error})"
+            ) from None
     elif save is not None:
         save(path)
     else:
         raise OptionError(f"a {type(stage).__name__} is no export: pass a path, an onnx.ModelProto, or what "
                           "torch.onnx.export returned")  # fmt: skip
     return path
+
+
+def _read_stage(path: Path) -> onnx.ModelProto:
+    """The model of a stage. Its weights from MAPPED_BYTES on stay in the file in which they are, whatever the size of
+    the model. Raises ModelFileError."""
+    return inline_file(path, model_file.embed_data(model_file.parse(path), path, model_file.MAPPED_BYTES))
 
 
 def _name_stage(before: onnx.ModelProto, after: onnx.ModelProto) -> str:

@@ -156,7 +156,7 @@ def _compute_with_torch(
         if is_traced:
             found = _match_scopes(_record_modules(runs, args, kwargs), model)
         else:
-            found = dict(_match_nodes(_record_nodes(_export_again(module, args, kwargs), args, kwargs), model))
+            found = dict(_match_nodes(*_record_nodes(_export_again(module, args, kwargs), args, kwargs), model))
     named = _name_outputs(outputs, model)
     return FrameworkValues(inputs, {**found, **named}, named)
 
@@ -183,28 +183,37 @@ def _export_again(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -
         return program.run_decompositions()
 
 
-def _record_nodes(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, tuple[str, Array]]:
-    """FX node -> its text, and its value where that is a tensor."""
+def _record_nodes(
+    program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[dict[str, tuple[str, Array]], list[str]]:
+    """FX node -> its text, and its value where that is a tensor; and the names of the inputs that are tensors, in their
+    order."""
     import torch
     from torch.utils import _pytree
 
     found: dict[str, tuple[str, Array]] = {}
+    inputs: list[str] = []
 
     class Recorder(torch.fx.Interpreter):  # type: ignore[misc]  # torch need not be installed
         def run_node(self, n: Any) -> Any:
             value = super().run_node(n)
+            if n.op == "placeholder" and isinstance(value, torch.Tensor):
+                inputs.append(n.name)
             if n.op == "call_function" and isinstance(value, torch.Tensor):
                 found[n.name] = n.format_node() or "", to_array(value)
             return value
 
     leaves, _ = _pytree.tree_flatten((tuple(args), dict(kwargs)))
     Recorder(program.module()).run(*leaves, enable_io_processing=False)
-    return found
+    return found, inputs
 
 
-def _match_nodes(recorded: Mapping[str, tuple[str, Array]], model: onnx.ModelProto) -> Iterator[tuple[str, Array]]:
+def _match_nodes(
+    recorded: Mapping[str, tuple[str, Array]], inputs: Sequence[str], model: onnx.ModelProto
+) -> Iterator[tuple[str, Array]]:
     """The values of an export that are those of FX nodes: of the same name, if the export says of the node, and of all
-    that it reads, that operators and operands are the same. Other programs give a name to other nodes."""
+    that it reads, that operators and operands are the same. Other programs give a name to other nodes. inputs: of the
+    program, which are those of the export at the same places: a program calls `input` `input_1`."""
     texts = {
         name: next((entry.value for entry in node.metadata_props if entry.key == FX_NODE), "")
         for node in model.graph.node
@@ -212,20 +221,25 @@ def _match_nodes(recorded: Mapping[str, tuple[str, Array]], model: onnx.ModelPro
     }
     exported = {name: (target, operands) for text in texts.values() for name, target, operands in _parse_nodes(text)}
     made = {name: (target, operands) for text, _ in recorded.values() for name, target, operands in _parse_nodes(text)}
+    weights = {tensor.name for tensor in model.graph.initializer}
+    names = [value.name for value in model.graph.input if value.name not in weights]
+    renamed = dict(zip(inputs, names, strict=True)) if len(inputs) == len(names) else {}
     is_same: dict[str, bool] = {}
-    for name, node in made.items():  # in the order of the program
-        is_same[name] = exported.get(name, node) == node and all(is_same.get(operand, True) for operand in node[1])
+    for name, (target, operands) in made.items():  # in the order of the program
+        node = target, tuple(renamed.get(operand, operand) for operand in operands)
+        is_same[name] = exported.get(name, node) == node and all(is_same.get(operand, True) for operand in operands)
     for name in texts:
         if name in recorded and name in exported and is_same[name]:
             yield name, recorded[name][1]
 
 
 def _parse_nodes(text: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """(name, target, names of what it reads) of the FX nodes in a text. Weights that are lifted have `p_` in front."""
+    """(name, target, names of what it reads) of the FX nodes in a text. Weights that are lifted have `p_` in front,
+    others `_` where their name begins with a digit."""
     for line in text.splitlines():
         match = re.match(r"\s*%(\w+) .*?\[target=([^\]]+)\]\((.*)", line)
         if match:
-            yield match[1], match[2], tuple(re.findall(r"%(?:[pbc]_)?(\w+)", match[3]))
+            yield match[1], match[2], tuple(re.findall(r"%(?:[pbc]_)?_?(\w+)", match[3]))
 
 
 def _record_modules(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[tuple[str, Array, Any, Any]]:

@@ -15,6 +15,7 @@ from small_models import floats, model
 
 from epcheck import api
 from epcheck.api import ExportValidation, ValidateOptions, validate_export
+from epcheck.conformance.test_data import model_file
 from epcheck.models.feeds.feed_files import write_arrays
 from epcheck.models.validation.framework_values import FrameworkError
 
@@ -91,6 +92,33 @@ def test_the_first_stage_that_departs_is_named_with_its_node(tmp_path: Path) -> 
         assert node in found.headline
 
 
+def test_weights_of_any_size_stay_in_their_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that protobuf cannot hold with its weights: here each has more bytes than the limit."""
+    for name, changed in (("a", ""), ("b", ""), ("wrong", "w1")):
+        onnx.save(export(changed, 1.02), tmp_path / f"{name}.onnx", save_as_external_data=True, location=f"{name}.data",
+                  size_threshold=100)  # fmt: skip
+    monkeypatch.setattr(model_file, "MAX_BYTES", sum(weight.nbytes for weight in W.values()))
+    monkeypatch.setattr(model_file, "MAPPED_BYTES", 100)
+    with pytest.raises(model_file.ModelFileError, match="makes the model larger than 1728 bytes"):
+        model_file.load(tmp_path / "a.onnx")
+    found = validated(tmp_path, tmp_path / "a.onnx", tmp_path / "b.onnx")
+    assert (found.departed, found.status) == ("", "right")
+    assert [stage.comparison.words.partition(" ")[0] for stage in found.stages] == ["1", "6"]
+    found = validated(tmp_path, tmp_path / "a.onnx", tmp_path / "wrong.onnx", tmp_path / "b.onnx")
+    assert [[departure.node for departure in stage.comparison.departures] for stage in found.stages] == [
+        [], ["node 2 `product1` (MatMul)"], ["node 2 `product1` (MatMul)"],
+    ]  # fmt: skip
+
+
+def test_a_model_that_protobuf_cannot_serialize_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise ValueError("Failed to serialize proto")
+
+    monkeypatch.setattr(onnx, "save", fail)
+    with pytest.raises(api.OptionError, match=r"more than 2 GiB: save it with external data and pass its path"):
+        validate_export(compute, (X,), export(), options=ON_CPU)
+
+
 def test_a_target_that_departs_is_the_target(tmp_path: Path) -> None:
     (tmp_path / "half_as_much.py").write_text(
         "from onnx.reference import ReferenceEvaluator\n"
@@ -148,7 +176,7 @@ def test_values_of_a_torch_module_are_compared_node_by_node(tmp_path: Path, dyna
         found = validate_export(layers, (x,), exported, options=ON_CPU)
         assert (found.departed, found.status) == ("", "right")
         (stage,) = found.stages
-        assert int(stage.comparison.words.partition(" ")[0]) >= 3
+        assert int(stage.comparison.words.partition(" ")[0]) >= 3  # FX nodes as well, not outputs alone
     wrong = onnx.load(path)
     for tensor in wrong.graph.initializer:
         if tensor.name.endswith("4.weight"):
