@@ -48,7 +48,8 @@ class Verdict:
     right: whether the output is within the threshold. undecided: it is not, and the baseline is about as far from the
     truth, or rounding alone is. why: a sentence, also for an output that is right. sensitivity: what random rounding
     does to the output; None where it was not needed. blames_model: whether an output that is not as expected is what
-    the model says: whoever made the model departs.
+    the model says: whoever made the model departs. within_bounds: nodes whose published bounds explain the error of an
+    output that is right for that reason, in words; empty for any other.
     """
 
     output: str
@@ -64,6 +65,7 @@ class Verdict:
     undecided: bool = False
     sensitivity: Metrics | None = None
     blames_model: bool = False
+    within_bounds: str = ""
 
     @property
     def wrong(self) -> bool:

@@ -32,6 +32,7 @@ from epcheck.models.validation.advising import Adviser
 from epcheck.models.validation.decoding import DecodingRequest, decode_model
 from epcheck.models.validation.departures import Comparison, compare_with_reference
 from epcheck.models.validation.judging import OutputJudge
+from epcheck.models.validation.licences import Licences
 from epcheck.models.validation.node_judging import TrialNodes, judge_trial_nodes
 from epcheck.models.validation.phases import (
     ADVICE,
@@ -174,6 +175,8 @@ class _Validator:
         keep(found := self._decode(found, sessions, baseline_sessions, _can_run(outcomes)))
         found, nodes = self._judge_nodes(found, (outcomes, expected), known, (sessions, baseline_sessions))
         keep(found)
+        licences = Licences(self._judge.whole, self._judge.thresholds, nodes.judged, sessions, self._model.data_folder)
+        found = licences.explain(found, self._trials, outcomes, self._phases.remaining_s)
         found = self._explain_failure(found, outcomes, sessions, baseline_sessions, nodes, keep)
         keep(found)
         return self._advise(found, outcomes, sessions, baseline_sessions)

@@ -314,6 +314,8 @@ def _say_limits(found: Validation) -> str:
             f"; the baseline '{found.baseline}' is more than {AS_GOOD:g} times the allowed distance from the truth: "
             f"{', '.join(farther[:NAMED_OUTPUTS])}{more}"
         )
+    if reasons := list(dict.fromkeys(verdict.within_bounds for verdict in found.verdicts if verdict.within_bounds)):
+        sentence += f"; right within the bounds of its nodes: {reasons[0]}"
     if found.same_runtime and not any(verdict.against in (ORACLE, EXPECTED) for verdict in found.verdicts):
         sentence += f"; it was compared with '{found.baseline}' alone, the same runtime: {found.truth}"
     return sentence

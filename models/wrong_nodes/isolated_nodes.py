@@ -24,13 +24,15 @@ CHECKS_S = 60.0
 
 
 class IsolatedNodes:
-    """The nodes of a model, each judged on the values that it should receive. wrong: in the order of the graph. judged:
-    indices of the nodes that were judged. is_cut: whether a limit of sessions or time left others out."""
+    """The nodes of a model, each judged on the values that it should receive. wrong: in the order of the graph.
+    licensed: nodes that are right by a published bound alone. judged: indices of the nodes that were judged. is_cut:
+    whether a limit of sessions or time left others out."""
 
     def __init__(self, search: Search) -> None:
         """Run and judge the nodes. Raises SessionFailed where the baseline returns no values, and LimitsReached before
         there are any."""
         self.wrong: list[IsolatedNode] = []
+        self.licensed: list[IsolatedNode] = []
         self.is_cut = False
         self.judged: set[int] = set()
         self._search, self._left_s = search, CHECKS_S
@@ -101,10 +103,11 @@ class IsolatedNodes:
         got = {name: outputs[name] for name in made if name in outputs}
         values = {**search.constants([node]), **search.feeds, **self._values}
         check = check_node(search.wiring, node, values, got, expected)
-        if check.wrong:
+        if check.wrong or check.licence:
             received = {name: values[name] for name in search.wiring.list_received_values(node)}
             apart = closeness.farthest(expected, outputs, made)
-            self.wrong.append(IsolatedNode(node, check, apart, got, received))
+            found = self.wrong if check.wrong else self.licensed
+            found.append(IsolatedNode(node, check, apart, got, received))
 
 
 def find_isolated_nodes(search: Search) -> Sequence[IsolatedNode]:

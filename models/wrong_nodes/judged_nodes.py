@@ -21,11 +21,13 @@ from epcheck.models.wrong_nodes.search import LimitsReached, Search, SessionFail
 @dataclass(frozen=True)
 class JudgedNodes:
     """wrong: the nodes that are beyond their bounds; None where nobody could judge. culprits: the same, as a validation
-    names them: those of one pattern as one. words: a sentence that says how many were judged, and on which values."""
+    names them: those of one pattern as one. words: a sentence that says how many were judged, and on which values.
+    licensed: nodes that are right by a published bound alone."""
 
     wrong: tuple[IsolatedNode, ...] | None
     culprits: tuple[Culprit, ...]
     words: str
+    licensed: tuple[IsolatedNode, ...] = ()
 
 
 def judge_nodes(
@@ -48,7 +50,7 @@ def judge_nodes(
     if found.is_cut:
         words += "; the limit of sessions or time is reached"
     culprits = group_alike(search, [as_culprit(search, wrong) for wrong in found.wrong])
-    return JudgedNodes(tuple(found.wrong), culprits, words)
+    return JudgedNodes(tuple(found.wrong), culprits, words, tuple(found.licensed))
 
 
 def leave_unjudged(why: str) -> JudgedNodes:

@@ -26,7 +26,7 @@ from epcheck.conformance.comparison import compare
 from epcheck.conformance.comparison.ulp import is_floating
 from epcheck.generators import registry, schema
 from epcheck.generators.array import Array
-from epcheck.generators.citation import CitationKind
+from epcheck.generators.citation import CitationKind, source_text
 from epcheck.generators.node import qualified_name
 from epcheck.generators.serialization.node_proto import read_node
 from epcheck.generators.sources import node_tests
@@ -98,12 +98,14 @@ class IsolatedNode:
 class NodeCheck:
     """The result of checking a node. kind: 'right', or the kind of the difference: 'missing', 'dtype', 'shape',
     'special' (a NaN or an infinity) or 'value'. words: the difference in a sentence. judge: ORACLE or BASELINE. truth:
-    the outputs by which it was judged, tensors alone, by the model's names."""
+    the outputs by which it was judged, tensors alone, by the model's names. licence: the published bounds that alone
+    make a node right which is beyond the noise of its format; empty for any other."""
 
     kind: str
     words: str = ""
     judge: str = ""
     truth: tuple[Output, ...] = ()
+    licence: str = ""
 
     @property
     def wrong(self) -> bool:
@@ -126,11 +128,14 @@ def check_node(
         return by_noise
     truth = _find_decisive_truth(wiring, node, values, got)
     if by_noise is not None:
-        is_allowed = _is_bound_published(truth) and not _check_by_oracle(truth, wiring, node, names, got).wrong
-        return replace(by_noise, kind="right", words="") if is_allowed else by_noise
+        if not _is_bound_published(truth) or _check_by_oracle(truth, wiring, node, names, got).wrong:
+            return by_noise
+        return replace(by_noise, kind="right", words="", licence=_cite_licence(truth))
     if truth is not None:
         outputs = _true_outputs(truth, wiring, node, names)
         check = replace(_check_by_oracle(truth, wiring, node, names, got), truth=outputs)
+        if not check.wrong and exact and _is_bound_published(truth):
+            check = replace(check, licence=_cite_licence(truth))
         if not check.wrong or not _check_by_oracle(truth, wiring, node, names, baseline).wrong:
             return check if check.kind != "value" or not _is_rarely_off(outputs, got, baseline) else (
                 replace(check, kind="right", words=""))  # fmt: skip
@@ -164,6 +169,12 @@ def _is_bound_published(truth: Truth | None) -> TypeGuard[Outputs]:
     return bool(bounds) and all(
         isinstance(bound, Ulp) and all(c.kind in _OF_TABLES for c in bound.citations) for bound in bounds
     )
+
+
+def _cite_licence(truth: Outputs) -> str:
+    bounds = (output.bound for output in truth.outputs)
+    cited = [each for bound in bounds if isinstance(bound, Ulp) for each in bound.citations]
+    return source_text(dict.fromkeys(each for each in cited if each.kind == CitationKind.PUBLISHED))
 
 
 def _compute_exact(
