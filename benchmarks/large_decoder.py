@@ -3,11 +3,14 @@
     python benchmarks/large_decoder.py --gib 1.5 --dtype float16                    # epcheck validate --target cpu
     python benchmarks/large_decoder.py --gib 2.5 --dtype float32 -- validate --target dml
     python benchmarks/large_decoder.py --gib 2.5 --dtype float32 --wrong -- doctor --target cpu
+    python benchmarks/large_decoder.py --gib 1 --dtype float32 --contrib            # MatMulNBits, GroupQueryAttention
     python benchmarks/large_decoder.py --gib 2.5 --folder FOLDER --build            # the model alone, which is kept
 
 The decoder has a cache of keys and values, rotary positions, fewer heads for keys than for queries, and a gated
 feed-forward, in plain operators, as language models are exported; its random weights, in one file beside it, are scaled
-so that values keep their size. --wrong plants a fault in the middle layer: in float16 the weights of two projections
+so that values keep their size. With --contrib the products are MatMulNBits with weights of 4 bits, in blocks of 32, and
+attention is GroupQueryAttention with its cache and rotation, as language models are exported for ONNX Runtime; no
+sequence is padded. --wrong plants a fault in the middle layer: in float16 the weights of two projections
 whose product is right, with a value between them that is beyond float16; in float32 a quantiser whose scale is so small
 that most values are beyond its range. `feeds.npz` beside the model has feeds of a prompt of 8 tokens.
 
@@ -43,16 +46,29 @@ TOTAL = f"{PAST} + {NEW}"
 OF_LAYER = 2 * WIDTH * WIDTH + 2 * WIDTH * KEY_HEADS * SIZE + 3 * WIDTH * INNER
 """Elements of the weights of a layer."""
 
+MICROSOFT = "com.microsoft"
+BITS, BLOCK, STEP = 4, 32, 2.5
+"""Of quantised weights; STEP: levels in a standard deviation."""
+
 TOO_LARGE = 2.0**18
 """How much too large a value of a wrong model is."""
 
 
 class ExternalBuilder(GraphBuilder):
-    """A graph builder whose large weights go to a file as they are made."""
+    """A graph builder whose large weights go to a file as they are made. is_contrib: whether the operators are those of
+    com.microsoft."""
 
-    def __init__(self, file: IO[bytes], dtype: str) -> None:
-        super().__init__("large_decoder", opset=17, dtype=dtype)
-        self._file = file
+    def __init__(self, file: IO[bytes], dtype: str, is_contrib: bool) -> None:
+        super().__init__("large_decoder", opset=17, domains=(MICROSOFT,) * is_contrib, dtype=dtype)
+        self._file, self.is_contrib = file, is_contrib
+
+    def quantized_weight(self, sizes: tuple[int, int], std: float) -> tuple[str, str]:
+        """Levels and scales of the weights of a MatMulNBits, normally distributed."""
+        rows, columns = sizes
+        levels = np.rint(self._rng.standard_normal((columns, rows), np.float32) * np.float32(STEP)) + 8
+        pairs = np.clip(levels, 0, 15).astype(np.uint8).reshape(columns, rows // BLOCK, BLOCK // 2, 2)
+        scales = np.full((columns, rows // BLOCK), std / STEP, self.dtype)
+        return self.constant(pairs[..., 0] | pairs[..., 1] << 4, "weight_Q4"), self.constant(scales, "weight_scales")
 
     def weight(self, name: str, dims: Sequence[int], std: float, mean: float = 0.0) -> str:
         """An initializer, normally distributed, drawn in float32."""
@@ -77,12 +93,13 @@ class ExternalBuilder(GraphBuilder):
         return full
 
 
-def build(folder: Path, size: float, dtype: str, wrong: bool = False) -> Path:
+def build(folder: Path, size: float, dtype: str, wrong: bool = False, is_contrib: bool = False) -> Path:
     """A decoder of about so many bytes in a folder; the path of its model."""
     itemsize = np.dtype(dtype).itemsize
-    layers = max(1, round((size / itemsize - 2 * VOCABULARY * WIDTH) / OF_LAYER))
+    of_weight = BITS / 8 + itemsize / BLOCK if is_contrib else itemsize
+    layers = max(1, round((size - VOCABULARY * WIDTH * (itemsize + of_weight)) / (OF_LAYER * of_weight)))
     with (folder / "model.onnx.data").open("wb") as file:
-        net = ExternalBuilder(file, dtype)
+        net = ExternalBuilder(file, dtype, is_contrib)
         ids = net.input("input_ids", "int64", ("batch", NEW))
         mask = net.input("attention_mask", "int64", ("batch", TOTAL))
         positions = net.input("position_ids", "int64", ("batch", NEW))
@@ -92,10 +109,11 @@ def build(folder: Path, size: float, dtype: str, wrong: bool = False) -> Path:
             for index in range(layers)
         ]
         x = net.add("Gather", net.weight("embed_tokens.weight", (VOCABULARY, WIDTH), 0.7), ids)
-        rotations, bias = _rotations(net, positions), _causal_bias(net, mask, past[0][0])
+        about = _lengths(net, mask, ids) if is_contrib else (
+            *_rotations(net, positions), _causal_bias(net, mask, past[0][0]))  # fmt: skip
         for index in range(layers):
             with net.scope(f"layers.{index}"):
-                x = _layer(net, x, (*rotations, bias), past[index], index, wrong and index == layers // 2)
+                x = _layer(net, x, about, past[index], index, wrong and index == layers // 2)
         _project(net, _rms_norm(net, x), (WIDTH, VOCABULARY), "lm_head", named="logits")
         net.output("logits", dtype, ("batch", NEW, VOCABULARY))
         for index in range(layers):
@@ -109,8 +127,14 @@ def build(folder: Path, size: float, dtype: str, wrong: bool = False) -> Path:
     return path
 
 
-def _project(net: GraphBuilder, x: str, sizes: tuple[int, int], name: str, gain: float = 1.0, named: str = "") -> str:
+def _project(
+    net: ExternalBuilder, x: str, sizes: tuple[int, int], name: str, gain: float = 1.0, named: str = ""
+) -> str:
     with net.scope(name):
+        if net.is_contrib:
+            weights = net.quantized_weight(sizes, fan_in_std(sizes[0], gain))
+            return net.add("MatMulNBits", x, *weights, named=named, domain=MICROSOFT, K=sizes[0], N=sizes[1], bits=BITS,
+                           block_size=BLOCK)  # fmt: skip
         return net.add("MatMul", x, net.weight("weight", sizes, fan_in_std(sizes[0], gain)), named=named)
 
 
@@ -124,9 +148,26 @@ def _rms_norm(net: GraphBuilder, x: str) -> str:
     return net.add("Mul", narrow, net.weight("norm.weight", (WIDTH,), 0.1, mean=1.0))
 
 
+def _lengths(net: GraphBuilder, mask: str, ids: str) -> tuple[str, str, str, str]:
+    """What GroupQueryAttention reads behind its cache: the last position of a sequence, the number of all, cosine and
+    sine of the angles at all positions."""
+    one = net.constant(np.int32(1))
+    batch = net.add("Gather", net.add("Shape", ids), net.constant([0]), axis=0)
+    total = net.add("Gather", net.add("Shape", mask), net.constant(np.int64(1)), axis=0)
+    count = net.add("Cast", total, to=TensorProto.INT32)
+    last = net.add("Expand", net.add("Sub", count, one), batch)
+    angles = _angles()
+    cosine, sine = (net.constant(table.astype(net.dtype), "rotary.cache") for table in (np.cos(angles), np.sin(angles)))
+    return last, count, cosine, sine
+
+
+def _angles() -> Any:
+    return np.arange(POSITIONS)[:, None] / 10000.0 ** (np.arange(0, SIZE, 2)[None] / SIZE)
+
+
 def _rotations(net: GraphBuilder, positions: str) -> tuple[str, str]:
     """Cosine and sine of the angles at the positions, [batch, 1, new, SIZE]."""
-    angles = np.arange(POSITIONS)[:, None] / 10000.0 ** (np.arange(0, SIZE, 2)[None] / SIZE)
+    angles = _angles()
     both, heads = np.concatenate([angles, angles], axis=1), net.constant([1])
     tables = (net.constant(table.astype(net.dtype), "rotary.cached") for table in (np.cos(both), np.sin(both)))
     cosine, sine = (net.add("Unsqueeze", net.add("Gather", table, positions), heads) for table in tables)
@@ -161,21 +202,43 @@ def _repeat_heads(net: GraphBuilder, x: str) -> str:
     return net.add("Reshape", net.add("Expand", net.add("Unsqueeze", x, net.constant([2])), sizes[0]), sizes[1])
 
 
-def _layer(
-    net: GraphBuilder, x: str, about: tuple[str, str, str], past: tuple[str, ...], index: int, wrong: bool
+def _attend_by_parts(
+    net: ExternalBuilder, parts: tuple[str, str, str], about: tuple[str, ...], past: tuple[str, ...], index: int
 ) -> str:
+    """In plain operators."""
     cosine, sine, bias = about
+    query, key, value = (
+        split_heads(net, part, heads, SIZE) for part, heads in zip(parts, (HEADS, KEY_HEADS, KEY_HEADS), strict=True)
+    )
+    turned = _rotate_heads(net, key, cosine, sine)
+    keys = net.add("Concat", past[0], turned, axis=2, named=f"present.{index}.key")
+    values = net.add("Concat", past[1], value, axis=2, named=f"present.{index}.value")
+    query = _rotate_heads(net, query, cosine, sine)
+    attended = attend(net, query, _repeat_heads(net, keys), _repeat_heads(net, values), SIZE, bias)
+    return merge_heads(net, attended, WIDTH)
+
+
+def _attend_at_once(
+    net: ExternalBuilder, parts: tuple[str, str, str], about: tuple[str, ...], past: tuple[str, ...], index: int
+) -> str:
+    """In a GroupQueryAttention."""
+    named = ("", f"present.{index}.key", f"present.{index}.value")
+    attended, _, _ = net.add_all("GroupQueryAttention", *parts, *past, *about, named=named, domain=MICROSOFT,
+                                 num_heads=HEADS, kv_num_heads=KEY_HEADS, do_rotary=1)  # fmt: skip
+    return attended
+
+
+def _layer(net: ExternalBuilder, x: str, about: tuple[str, ...], past: tuple[str, ...], index: int, wrong: bool) -> str:
     with net.scope("self_attn"):
         normalised, width = _rms_norm(net, x), KEY_HEADS * SIZE
-        query = split_heads(net, _project(net, normalised, (WIDTH, WIDTH), "q_proj"), HEADS, SIZE)
-        key = split_heads(net, _project(net, normalised, (WIDTH, width), "k_proj"), KEY_HEADS, SIZE)
-        value = split_heads(net, _project(net, normalised, (WIDTH, width), "v_proj"), KEY_HEADS, SIZE)
-        turned = _rotate_heads(net, key, cosine, sine)
-        keys = net.add("Concat", past[0], turned, axis=2, named=f"present.{index}.key")
-        values = net.add("Concat", past[1], value, axis=2, named=f"present.{index}.value")
-        query = _rotate_heads(net, query, cosine, sine)
-        attended = attend(net, query, _repeat_heads(net, keys), _repeat_heads(net, values), SIZE, bias)
-        x = net.add("Add", x, _project(net, merge_heads(net, attended, WIDTH), (WIDTH, WIDTH), "o_proj"))
+        parts = (
+            _project(net, normalised, (WIDTH, WIDTH), "q_proj"),
+            _project(net, normalised, (WIDTH, width), "k_proj"),
+            _project(net, normalised, (WIDTH, width), "v_proj"),
+        )
+        attend_with = _attend_at_once if net.is_contrib else _attend_by_parts
+        attended = attend_with(net, parts, about, past, index)
+        x = net.add("Add", x, _project(net, attended, (WIDTH, WIDTH), "o_proj"))
     with net.scope("mlp"):
         normalised, gain = _rms_norm(net, x), TOO_LARGE if wrong and net.dtype == np.float16 else 1.0
         gate = _project(net, normalised, (WIDTH, INNER), "gate_proj")
@@ -227,6 +290,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--gib", type=float, default=1.5, help="size of the model")
     parser.add_argument("--dtype", choices=("float32", "float16"), default="float16")
+    parser.add_argument("--contrib", action="store_true", help="with MatMulNBits and GroupQueryAttention")
     parser.add_argument("--wrong", action="store_true", help="with a planted fault")
     parser.add_argument("--folder", type=Path, help="where the model is kept; one that is there is used")
     parser.add_argument("--build", action="store_true", help="build the model and run nothing")
@@ -235,7 +299,7 @@ def main() -> int:
     with _place(options.folder) as folder:
         path = folder / "model.onnx"
         if not path.exists():
-            build(folder, options.gib * 2**30, options.dtype, options.wrong)
+            build(folder, options.gib * 2**30, options.dtype, options.wrong, options.contrib)
         size = sum(path.stat().st_size for path in folder.glob("model.onnx*"))
         if options.build:
             print(f"{path}: {size / 2**30:.2f} GiB")

@@ -19,6 +19,7 @@ from typing import Any
 import onnx
 
 from epcheck.models.graph import flops, values
+from epcheck.models.graph.attributes import read_integer
 from epcheck.models.graph.flops import Shape
 from epcheck.models.graph.values import UNKNOWN, Type
 from epcheck.models.oracle.rounding import UNITS
@@ -217,6 +218,8 @@ def _terms(node: onnx.NodeProto, types: Mapping[str, Type]) -> int:
         shape = shapes[at] or ()
         return _product(shape) // max(_product(shape[:2]), 1) if node.op_type.startswith("Global") else (
             _product(shape[axis:]) if shape else 1)  # fmt: skip
+    if node.op_type == "MatMulNBits":
+        return max(1, read_integer(node, "K"))
     if node.op_type in ("LSTM", "GRU", "RNN") and len(node.input) > 2:
         return ((shapes[0] or (1,))[0] or 1) * ((shapes[2] or (1,))[-1] or 1)
     if node.op_type in ("DFT", "STFT"):

@@ -28,6 +28,7 @@ from epcheck.models.graph.feed import Feed
 from epcheck.models.oracle import (
     batch_normalization,
     convolution,
+    matmul_n_bits,
     narrow_cast,
     post_transform,
     quantized_mean,
@@ -41,6 +42,8 @@ SUITE, REFERENCE, OWN = "epcheck.generators", "onnx.reference", "epcheck.models"
 """Who computed a node."""
 
 RECURRENT = frozenset({"RNN", "GRU", "LSTM", qualified_name(recurrent.QUANTIZED, "com.microsoft")})
+
+MATMUL_N_BITS = qualified_name("MatMulNBits", "com.microsoft")
 
 _WIDENED = (np.dtype(np.float16), np.dtype(np.float32), np.dtype(ml_dtypes.bfloat16))
 """Not the 8-bit floating types: they are levels of a quantisation, which stays."""
@@ -243,6 +246,8 @@ def _by_suite(
         if normalized is not None:
             return (normalized, *[None] * (len(node.outputs) - 1))
     key = qualified_name(proto.op_type, domain)
+    if key == MATMUL_N_BITS and (product := matmul_n_bits.evaluate(node)) is not None:
+        return (product,)
     if key in RECURRENT and (states := recurrent.evaluate(node)) is not None:
         return tuple(states[place] if name else None for place, name in zip(states, node.outputs, strict=False))
     found = _by_name(registry.operator_of(key).truth(node), proto)

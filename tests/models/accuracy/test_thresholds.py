@@ -44,6 +44,15 @@ def test_the_terms_of_a_product_are_those_of_its_weight_behind_an_operator_that_
     assert found["y"].relative == pytest.approx(thresholds.HEADROOM * 2.0**-24 * (1 + 63 + 1) ** 0.5)
 
 
+def test_a_product_with_weights_of_few_bits_sums_as_many_terms() -> None:
+    node = helper.make_node("MatMulNBits", ["x", "b", "s"], ["y"], domain="com.microsoft", K=64, N=8, block_size=32)
+    sizes = {"x": [2, 64], "y": [2, 8]}
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in sizes.items())
+    imports = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    found = thresholds.of_outputs(helper.make_model(helper.make_graph([node], "g", [x], [y]), opset_imports=imports))
+    assert found["y"].relative == pytest.approx(thresholds.HEADROOM * 2.0**-24 * (64 + 1) ** 0.5)
+
+
 def test_integers_that_only_integers_enter_are_exact() -> None:
     assert thresholds.of_outputs(chain(["Abs"], TensorProto.INT64))["v1"].agreement == 1.0
 
