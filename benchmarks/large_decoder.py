@@ -151,11 +151,11 @@ def _rms_norm(net: GraphBuilder, x: str) -> str:
 def _lengths(net: GraphBuilder, mask: str, ids: str) -> tuple[str, str, str, str]:
     """What GroupQueryAttention reads behind its cache: the last position of a sequence, the number of all, cosine and
     sine of the angles at all positions."""
-    one = net.constant(np.int32(1))
+    step = net.constant(np.int32(1))
     batch = net.add("Gather", net.add("Shape", ids), net.constant([0]), axis=0)
     total = net.add("Gather", net.add("Shape", mask), net.constant(np.int64(1)), axis=0)
     count = net.add("Cast", total, to=TensorProto.INT32)
-    last = net.add("Expand", net.add("Sub", count, one), batch)
+    last = net.add("Expand", net.add("Sub", count, step), batch)
     angles = _angles()
     cosine, sine = (net.constant(table.astype(net.dtype), "rotary.cache") for table in (np.cos(angles), np.sin(angles)))
     return last, count, cosine, sine
