@@ -62,8 +62,14 @@ def parity(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """All tests, and which take longest."""
+    """All tests but `installs`, and which take longest."""
     session.run("python", "-m", "pytest", "--durations=25", *session.posargs)
+
+
+@nox.session
+def installs(session: nox.Session) -> None:
+    """The tests that install epcheck from an index, in new environments and in Windows Python."""
+    session.run("python", "-m", "pytest", *(session.posargs or ["tests/installs"]))
 
 
 @nox.session

@@ -19,7 +19,6 @@ LONG_S = 2.0
 """A test that takes longer has a line in SECONDS_FILE; the others have their mean."""
 
 TOGETHER = {
-    "tests/test_windows.py": "tests/test_packaging.py",  # the distributions
     "tests/generators/test_readings.py": "tests/generators/test_built_models.py",  # all cases, built
     "tests/generators/test_suite.py": "tests/generators/test_built_models.py",
     "tests/conformance/preparation/test_prepared_case.py": "tests/generators/test_built_models.py",

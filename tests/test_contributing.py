@@ -58,6 +58,13 @@ def test_every_task_is_in_contributing(tasks: set[str]) -> None:
     assert tasks - tasks_named(CONTRIBUTING) == set()
 
 
+def test_the_tests_that_pytest_leaves_out_have_a_task_that_ci_runs() -> None:
+    folders = PROJECT["tool"]["pytest"]["ini_options"]["norecursedirs"]
+    left_out = {name for name in folders if (ROOT / "tests" / name).is_dir()}
+    assert left_out == {"installs"}
+    assert left_out <= tasks_named((ROOT / ".ci" / "run").read_text(encoding="utf-8"))
+
+
 def test_every_file_that_contributing_links_or_names_exists() -> None:
     linked = re.findall(r"\]\((?!https?:)([^)#]+)", CONTRIBUTING)
     named = re.findall(r"`((?:generators|conformance|tests|docs|\.vscode|\.ci)/[a-z_./]*)`", CONTRIBUTING)

@@ -75,7 +75,7 @@ def test_the_longest_modules_are_the_first() -> None:
 
 
 def test_modules_that_share_what_takes_long_to_make_run_in_one_process() -> None:
-    assert parallel.module_of("tests/test_windows.py::test_it") == parallel.module_of(
-        "tests/test_packaging.py::test_it"
+    assert parallel.module_of("tests/generators/test_readings.py::test_it") == parallel.module_of(
+        "tests/generators/test_built_models.py::test_it"
     )
     assert all((HERE.parent / name).is_file() for pair in parallel.TOGETHER.items() for name in pair)

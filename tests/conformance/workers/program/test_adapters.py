@@ -1,4 +1,4 @@
-"""Which adapter a provider uses, and how its facts are written; DXGI itself is asked in `tests/test_windows.py`."""
+"""Which adapter a provider uses, and how its facts are written; `tests/installs/test_windows.py` asks DXGI itself."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """README's first command by a Windows Python without any package, in an empty prefix of Wine: it installs the wheel,
 runs cases on native DirectML and writes the reports.
 
-`pytest -s tests/test_first_command.py` prints the times beside those of Linux.
+`pytest -s tests/installs/test_first_command.py` prints the times beside those of Linux.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from programs import checked_run
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PACKAGE_DIR: dict[str, str] = {
     name: folder for name, folder in PROJECT["tool"]["setuptools"]["package-dir"].items() if "." in name
