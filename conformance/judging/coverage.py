@@ -130,7 +130,13 @@ def _list_by_version(operator: Operator[Any]) -> Mapping[int, list[Case]]:
 
 def has_case(operator: Operator[Any], since_version: int) -> bool:
     """Whether the operator has a case of its own in that version."""
-    return since_version in _list_by_version(operator)
+    return since_version in _list_versions(operator)
+
+
+@cache
+def _list_versions(operator: Operator[Any]) -> frozenset[int]:
+    """The versions of which the operator has cases of its own: they are enumerated once."""
+    return frozenset(_list_by_version(operator))
 
 
 def dtypes_of_cases(operator: Operator[Any], key: Key, claimed: set[str]) -> frozenset[str]:

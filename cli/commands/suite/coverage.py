@@ -86,8 +86,10 @@ def show(triples: Sequence[Triple], each: bool) -> None:
     table.add_column("versions")
     for heading in ("claims", *states):
         table.add_column(heading, right=True)
-    for operator in dict.fromkeys(triple.operator for triple in triples):
-        own = [triple for triple in triples if triple.operator == operator]
+    by_operator: dict[str, list[Triple]] = {}
+    for triple in triples:
+        by_operator.setdefault(triple.operator, []).append(triple)
+    for operator, own in by_operator.items():
         versions = ", ".join(map(str, sorted({triple.key[2] for triple in own})))
         counts = Counter(triple.state for triple in own)
         table.add_row(operator, versions, str(len(own)), *(str(counts[state] or "") for state in states))
@@ -102,7 +104,7 @@ def show(triples: Sequence[Triple], each: bool) -> None:
     counts = Counter(triple.state for triple in triples)
     reachable = len(triples) - counts[UNREACHABLE]
     terminal.print(
-        f"{len(triples):,} claims of {len({t.operator for t in triples})} operators, {reachable:,} can be reached: "
+        f"{len(triples):,} claims of {len(by_operator)} operators, {reachable:,} can be reached: "
         + ", ".join(f"{counts[state]:,} {state}" for state in states if state != UNREACHABLE)
     )
 
