@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -22,19 +23,31 @@ _NONE = np.zeros((), np.bool_)
 
 def find_wrong_elements(expected: Output, got: Array) -> WrongElements | None:
     """The elements of an output that break its bound, and zeros of a wrong sign; None when there are none."""
+    found = None
+    for start, wrong, far, (values, actual, exactly) in _read_wrong_blocks(expected, got):
+        found = found or WrongElements(expected.name, expected.value)
+        found.add(start, wrong, values, actual, exactly)
+        found.far += int(np.count_nonzero(far))
+    return found
+
+
+def has_wrong_elements(expected: Output, got: Array) -> bool:
+    """Whether `find_wrong_elements` finds any: the first block with one is the last that is read."""
+    return any(True for _ in _read_wrong_blocks(expected, got))
+
+
+def _read_wrong_blocks(expected: Output, got: Array) -> Iterator[tuple[int, Array, Array, tuple[Array, Array, Array]]]:
+    """Of each block with wrong elements: its start, which elements are wrong and which of these break the bound, and
+    its part of the truth, of the output and of the exact truth."""
     truth, bound = expected.value, expected.bound
     exact = truth if expected.exact is None else expected.exact
-    found = None
     arrays = (truth, got, exact, allowance(bound), zero_signs.find_defined_signs(expected))
     for start, (values, actual, exactly, allowed, signed) in blocks.read(*arrays):
         block = Output(expected.name, values, bound, None if expected.exact is None else exactly)
         far = _NONE if is_surely_right(block, actual) else breaks(bound, values, actual, exactly, allowed)
         wrong = far if expected.zeros is None else far | zero_signs.wrong(values, actual, signed)
         if wrong.any():
-            found = found or WrongElements(expected.name, truth)
-            found.add(start, wrong, values, actual, exactly)
-            found.far += int(np.count_nonzero(far))
-    return found
+            yield start, wrong, far, (values, actual, exactly)
 
 
 class WrongElements:

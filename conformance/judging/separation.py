@@ -70,7 +70,7 @@ def _tells(truth: Outputs | Selection, answer: Any) -> bool:
     except NO_MEANING:
         return False
     outputs = _outputs(changed)
-    return outputs is None or bool(compare.differences(truth, outputs))
+    return outputs is None or not compare.are_right(truth, outputs)
 
 
 def _outputs(truth: Truth) -> dict[str, Array] | None:

@@ -138,7 +138,7 @@ def of(built: BuiltCase) -> PreparedCase:
     prefix = f"{hashlib.sha256(digest + built.case.id.encode()).hexdigest()[:12]}/"  # two cases may be the same model
     shell, graph = model_parts.parts(built.model, prefix)
     outputs = _outputs(built)
-    sure = outputs and not compare.differences(built.truth, outputs)  # type: ignore[arg-type]  # a refusal has none
+    sure = outputs and compare.are_right(built.truth, outputs)  # type: ignore[arg-type]  # a refusal has none
     opinions, answer = directml_opinion(built)
     best = None if isinstance(built.truth, Refusal) else measure_accuracy(built.truth, outputs)
     return PreparedCase(

@@ -98,7 +98,7 @@ def _detects(operator: Operator[Any], built: BuiltCase, other: Node) -> bool:
 
 def _is_wrong(truth: Truth, outputs: Mapping[str, Array]) -> bool:
     assert isinstance(truth, Outputs | Selection)
-    return bool(compare.differences(truth, outputs))
+    return not compare.are_right(truth, outputs)
 
 
 def _is_readable(built: BuiltCase) -> bool:

@@ -174,7 +174,7 @@ def test_the_truth_itself_is_right() -> None:
     for built in built_suite():
         outputs = outputs_of(built.truth)
         assert (outputs is None) == isinstance(built.truth, Refusal), built.case.id
-        assert outputs is None or not compare.differences(built.truth, outputs), built.case.id
+        assert outputs is None or compare.are_right(built.truth, outputs), built.case.id
 
 
 @pytest.mark.slow
@@ -185,7 +185,7 @@ def test_an_answer_that_is_wrong_everywhere_is_wrong_in_every_case() -> None:
         assert all(type(value) is np.ndarray for value in outputs.values()), built.case.id
         wrong = {name: _change_every_element(value) for name, value in outputs.items() if value.size}
         if wrong and not (isinstance(built.truth, Outputs) and any(o.undefined for o in built.truth.outputs)):
-            assert compare.differences(built.truth, outputs | wrong), built.case.id
+            assert not compare.are_right(built.truth, outputs | wrong), built.case.id
 
 
 WIDE = {

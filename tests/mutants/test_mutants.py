@@ -58,7 +58,7 @@ def is_wrong(answer: Answer, case: BuiltCase) -> bool:
         outputs = answer(case)
     if isinstance(case.truth, Refusal):
         return outputs is not None
-    return outputs is None or bool(compare.differences(case.truth, outputs))
+    return outputs is None or not compare.are_right(case.truth, outputs)
 
 
 def caught_by(mutant: Mutant) -> Iterator[str]:

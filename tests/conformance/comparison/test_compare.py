@@ -30,7 +30,9 @@ def difference(
 ) -> Difference | None:
     """The only difference of one output `y`; None when there is none."""
     truth = Outputs((Output("y", np.array(expected, dtype), bound or Exact(), exact),))
-    found = compare.differences(truth, {} if got is None else {"y": np.asarray(got, getattr(got, "dtype", dtype))})
+    outputs = {} if got is None else {"y": np.asarray(got, getattr(got, "dtype", dtype))}
+    found = compare.differences(truth, outputs)
+    assert compare.are_right(truth, outputs) == (not found)
     assert len(found) <= 1
     return found[0] if found else None
 
@@ -235,6 +237,7 @@ def test_every_output_is_judged() -> None:
     outputs = Outputs(tuple(Output(name, np.zeros(1, np.float32)) for name in ("a", "b", "c")))
     got = {"a": np.ones(1, np.float32), "b": np.zeros(1, np.float32)}
     assert [(d.output, d.wrong) for d in compare.differences(outputs, got)] == [("a", 1), ("c", 1)]
+    assert not compare.are_right(outputs, got)
 
 
 # What a difference lists
@@ -401,6 +404,7 @@ def test_selections_along_other_axes() -> None:
     truth = Selection(data, 0, ((np.float32([[8, 9]]), np.int64([[1, 0]])),), True, NAMES)
     right = {"Values": np.float32([[8, 9]]), "Indices": np.int64([[1, 0]])}
     assert compare.differences(truth, right) == ()
+    assert compare.are_right(truth, right)
     values, _ = compare.differences(truth, {"Values": np.float32([[1, 9]]), "Indices": np.int64([[0, 0]])})
     assert values.reason == "1 of 2 elements are wrong; the wrong elements are selected"
 

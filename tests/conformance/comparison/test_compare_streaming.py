@@ -178,6 +178,7 @@ def test_block_by_block_the_same_is_said_as_of_the_whole(name: str) -> None:
     for output, got in outputs(np.dtype(name), rng):
         expected = plainly(output, got)
         assert compare.differences(Outputs((output,)), {"y": got}) == (() if expected is None else (expected,))
+        assert compare.are_right(Outputs((output,)), {"y": got}) == (expected is None)
         found += expected is not None
     assert found > 10
 

@@ -24,6 +24,7 @@ def found(
     outputs = {"y": np.array(got, np.float32)}
     whole = Outputs((Output("y", np.array(truth, np.float32), bound, np.array(truth), zeros),))
     assert compare.differences(whole, outputs) == compare.differences(whole, outputs, measure_accuracy(whole, outputs))
+    assert compare.are_right(whole, outputs) == (not compare.differences(whole, outputs))
     return compare.differences(whole, outputs)
 
 
