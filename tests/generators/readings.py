@@ -133,10 +133,14 @@ def find_undetected(key: str, build: Callable[[Case], BuiltCase] = Case.build) -
     some case detects). build: what builds a case, or has built it."""
     operator = operator_of(key)
     detected: dict[str, bool] = {}
+
+    def is_asked(name: str) -> bool:
+        return not detected.get(name) and name.rpartition(": ")[2] not in EVERYWHERE
+
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for case in list_cases(key):
-            for name, detects in list_answers(operator, build(case), lambda name: not detected.get(name)):
+            for name, detects in list_answers(operator, build(case), is_asked):
                 detected[name] = detects
     undetected = [name for name, detects in detected.items() if not detects]
     stale = [pattern for pattern in read_reasons(key) if not any(fnmatchcase(name, pattern) for name in undetected)]
