@@ -178,8 +178,8 @@ def test_a_run_goes_on_when_no_pack_fills_up_and_a_worker_has_ended(monkeypatch:
 def test_cases_that_hang_cost_the_others_little_and_are_remembered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A worker that stands still is given up, here after 2 s: 8 cases in two runs each would take 32 s in turn."""
-    monkeypatch.setattr(session_times, "STALLED_S", 2.0)
+    """A worker that stands still is given up, here after 1 s: 8 cases in two sessions each would take 16 s in turn."""
+    monkeypatch.setattr(session_times, "STALLED_S", 1.0)
     target = backend("faulty")
     cases = [*identities(400), *(identity(f"hangs_{number}", number, "hang") for number in range(8))]
     cases = [*cases[400:404], *cases[:400], *cases[404:]]
@@ -192,4 +192,4 @@ def test_cases_that_hang_cost_the_others_little_and_are_remembered(
             assert Counter(record.status for record in taken) == {terms.PASS: 400, terms.TIMEOUT: 8}
             assert took_s < 10
     assert {record.case.sample for record in taken[-8:]} == {f"hangs_{number}" for number in range(8)}
-    assert "no response, and no CPU time used for 2 s" in taken[-1].reason
+    assert "no response, and no CPU time used for 1 s" in taken[-1].reason
