@@ -44,7 +44,7 @@ OWN_FORK_SERVERS = tuple(
         "conformance/directml",
         "conformance/lab",
         "conformance/preparation",
-        "conformance/scheduling",
+        "conformance/scheduling/pools",
         "conformance/targets/test_target.py",
         "conformance/workers",
     )
