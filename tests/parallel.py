@@ -22,6 +22,11 @@ TOGETHER = {
     "tests/generators/test_readings.py": "tests/generators/test_built_models.py",  # all cases, built
     "tests/generators/test_suite.py": "tests/generators/test_built_models.py",
     "tests/conformance/preparation/test_prepared_case.py": "tests/generators/test_built_models.py",
+    "tests/generators/test_node_tests.py": "tests/test_documentation.py",  # onnx's own tests, computed and converted
+    "tests/generators/sources/test_node_tests.py": "tests/test_documentation.py",
+    "tests/generators/sources/test_function_bodies.py": "tests/test_documentation.py",
+    "tests/generators/sources/test_version_converted.py": "tests/test_documentation.py",
+    "tests/conformance/targets/test_expectation.py": "tests/test_documentation.py",
 }
 """Module -> the module in whose process it runs: both need what takes long to make."""
 
