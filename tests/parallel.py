@@ -27,6 +27,9 @@ TOGETHER = {
     "tests/generators/sources/test_function_bodies.py": "tests/test_documentation.py",
     "tests/generators/sources/test_version_converted.py": "tests/test_documentation.py",
     "tests/conformance/targets/test_expectation.py": "tests/test_documentation.py",
+    "tests/conformance/judging/test_coverage.py": "tests/test_documentation.py",  # the dtypes of all operators' cases
+    "tests/conformance/judging/test_kernel_coverage.py": "tests/test_documentation.py",
+    "tests/docs/test_pages_run.py": "tests/test_documentation.py",
 }
 """Module -> the module in whose process it runs: both need what takes long to make."""
 
