@@ -77,13 +77,19 @@ def of_run(claims: Claims, seen: Seen) -> Iterator[Triple]:
 
 def case_kinds(records: Iterable[record.Record] = ()) -> tuple[CaseKind, ...]:
     """Every kind of case that no operator declares itself, and what the records of a run say of them."""
-    kinds = {case.id: case.kind for case in suite.engine_cases()}
+    kinds = _list_kinds()
     statuses: dict[str, Counter[str]] = {kind: Counter() for kind in suite.KINDS}
     for item in records:
         if item.case_id in kinds:
             statuses[kinds[item.case_id]][item.status] += 1
     counts = Counter(kinds.values())
     return tuple(CaseKind(kind, aim, counts[kind], dict(statuses[kind])) for kind, aim in suite.KINDS.items())
+
+
+@cache
+def _list_kinds() -> Mapping[str, str]:
+    """Id of a case that no operator declares itself -> its kind; listing them takes seconds."""
+    return {case.id: case.kind for case in suite.engine_cases()}
 
 
 def tally(records: Iterable[record.Record]) -> Seen:
