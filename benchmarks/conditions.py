@@ -8,7 +8,7 @@ with `operators`, `when(call)` and `effect(call, outputs)`. A backend counts whe
 show, and each fault one of its own. A condition is the planted one (`=`) where it holds for the same cases of the
 fault's operators as `when`, and tells the cases (`~`) where only cases differ for which the fault gives the right
 answer, or which another fault makes wrong. Not counted: what the baseline shows too, a refusal that is missing, and
-cases that are neither right nor wrong because of the fault.
+cases that are neither right nor wrong because of the fault, as those that may be refused.
 """
 
 from __future__ import annotations
@@ -194,7 +194,10 @@ def _pair(
             yield Row(plant, None)
             continue
         left.remove(cause)
-        judged = {i for i in plant.cases if records[i].status == PASS or i in plant.shown}
+        judged = {
+            i for i in plant.cases
+            if i in plant.shown or (records[i].status == PASS and not records[i].case.may_refuse)
+        }  # fmt: skip
         held = {i for i in judged if _holds(cause, records[i].case)}
         shown = sorted(held - plant.meant - plant.others) + sorted(plant.shown - held)
         yield Row(plant, cause, tuple(sorted(held ^ (plant.meant & judged))), tuple(shown))

@@ -6,6 +6,7 @@ a node of theirs gives.
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
@@ -34,7 +35,7 @@ def run(faults: Sequence[Any], model: bytes, feeds: Mapping[str, Array]) -> dict
     if len(nodes) > 1 and named and not _has_small_dtypes(proto):
         return _run_nodes(faults, proto, feeds)
     names = [output.name for output in proto.graph.output]
-    found = dict(zip(names, _session(model).run(names, dict(feeds)), strict=True))
+    found = dict(zip(names, _compute(_session(model), names, feeds), strict=True))
     if len(nodes) == 1:
         found |= _spoil(faults, read_call(proto, nodes[0], feeds), nodes[0], [found.get(n) for n in nodes[0].output])
     return found
@@ -52,7 +53,7 @@ def _run_nodes(faults: Sequence[Any], proto: onnx.ModelProto, feeds: Mapping[str
     known = {**constant, **feeds}
     for node in proto.graph.node:
         read = {name: known[name] for name in _names_read(node) if name in known and name not in constant}
-        outputs = _session(_make_model(proto, node, known)).run(None, read)
+        outputs = _compute(_session(_make_model(proto, node, known)), None, read)
         known |= _spoil(faults, read_call(proto, node, known), node, outputs)
     return {output.name: known[output.name] for output in proto.graph.output}
 
@@ -136,6 +137,34 @@ def _make_model(proto: onnx.ModelProto, node: NodeProto, known: Mapping[str, Arr
     made = helper.make_model(graph, opset_imports=proto.opset_import, functions=proto.functions)
     made.ir_version = proto.ir_version
     return made.SerializeToString()
+
+
+def _compute(session: Any, names: Sequence[str] | None, feeds: Mapping[str, Array]) -> list[Array]:
+    """The outputs of a session, in bfloat16 and float8 as well, of which ONNX Runtime makes no arrays by itself."""
+    if all(np.asarray(value).dtype.kind != "V" for value in feeds.values()):
+        try:
+            return list(session.run(names, dict(feeds)))
+        except RuntimeError as error:
+            if "Numpy type" not in str(error) or any("int4" in output.type for output in session.get_outputs()):
+                raise
+    return [_read(value) for value in session.run_with_ort_values(names, {k: _write(v) for k, v in feeds.items()})]
+
+
+def _write(value: Array) -> Any:
+    from onnxruntime import OrtValue
+
+    if value.dtype.kind != "V":
+        return OrtValue.ortvalue_from_numpy(value)
+    bits = np.ascontiguousarray(value).view(f"uint{8 * value.dtype.itemsize}")
+    return OrtValue.ortvalue_from_numpy_with_onnx_type(bits, helper.np_dtype_to_tensor_dtype(value.dtype))
+
+
+def _read(value: Any) -> Array:
+    dtype = helper.tensor_dtype_to_np_dtype(value.element_type())
+    if dtype.kind != "V":
+        return value.numpy()
+    shape = value.shape()
+    return np.frombuffer(ctypes.string_at(value.data_ptr(), int(np.prod(shape)) * dtype.itemsize), dtype).reshape(shape)
 
 
 def _session(model: bytes) -> Any:

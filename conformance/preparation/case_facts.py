@@ -11,7 +11,7 @@ import numpy as np
 from epcheck.conformance.preparation.data_words import compare_data, describe_data
 from epcheck.conformance.records import strict_json, typed_json
 from epcheck.conformance.records.accuracy import Accuracy
-from epcheck.conformance.records.case_facts import CaseFacts, DirectML
+from epcheck.conformance.records.case_facts import REFUSAL, CaseFacts, DirectML
 from epcheck.conformance.records.repro_command import repro_command
 from epcheck.generators import graph, schema
 from epcheck.generators.array import Array
@@ -89,9 +89,9 @@ def _node(node: Node, outputs: Sequence[Operand]) -> Mapping[str, Any]:
 def _describe_expected(built: BuiltCase) -> str:
     match built.truth:
         case Refusal(reason):
-            return f"a refusal: {reason}"
+            return f"{REFUSAL}: {reason}"
         case Outputs(undefined=why) if why:
-            return f"a refusal, or a result that is right where it is defined: {why}"
+            return f"{REFUSAL}, or a result that is right where it is defined: {why}"
     return "the true result"
 
 

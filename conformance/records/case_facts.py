@@ -11,6 +11,9 @@ from epcheck.conformance.records import strict_json, typed_json
 from epcheck.conformance.records.accuracy import Accuracy
 from epcheck.generators.node import qualified_name as qualified_name  # reports import it from here
 
+REFUSAL = "a refusal"
+"""How the text begins of what a case expects for which a refusal is right."""
+
 
 @dataclass(frozen=True)
 class Value:
@@ -82,6 +85,11 @@ class CaseFacts:
     def operator_key(self) -> str:
         """How a user names the operator: `Slice`, `com.microsoft::Gelu`."""
         return qualified_name(self.operator, self.domain)
+
+    @property
+    def may_refuse(self) -> bool:
+        """Whether a refusal is right."""
+        return self.expects.startswith(REFUSAL)
 
     @property
     def nodes_alone(self) -> Iterator[CaseFacts]:

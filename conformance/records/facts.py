@@ -22,7 +22,7 @@ Facts = Mapping[str, Fact]
 
 ANY, FIRST, RESULT = "any input", "the first input", "the first output"
 ALONE = "the node is alone"
-MULTIPLES = (2, 4, 16, 64, 256)
+MULTIPLES = (2, 4, 8, 16, 32, 64, 128, 256)
 """Sizes that kernels work in."""
 PARAMETER = 12
 """Elements of an integer input that is read as a parameter: as many as a preview shows."""
@@ -33,6 +33,8 @@ BOOL_BITS = 8
 INFINITE = 1024
 """What an infinity counts as among powers of two: beyond that of every finite float64."""
 _WIDTH = re.compile(r"(?:bfloat|float|u?int)(\d+)")
+_COUNTS = re.compile("size|group|num|channels")
+"""In names of attributes that may count channels."""
 _NUMBERED = re.compile(r"_\d+$")
 _INTEGERS = re.compile(r"(?:-?\d{1,20}(?:, -?\d{1,20})*)?")
 LONGEST_TEXT = 60
@@ -128,18 +130,17 @@ def _names(case: CaseFacts, value: Value) -> tuple[str, ...]:
 
 def _of_types(case: CaseFacts) -> Iterator[tuple[str, Fact]]:
     yield "dtype", case.dtype.partition("-")[0]
-    kind = next((kind for kind in DTYPES if case.dtype.startswith(kind)), "")
-    if kind:
-        yield "kind of dtype", DTYPES[kind]
-    yield from _of_width("dtype", case.dtype)
+    yield from _of_kind("dtype", case.dtype)
     yield "version", case.since_version
     yield "domain", case.domain or "ai.onnx"
     if len(case.types) > 1:
         yield from ((f"type {name}", dtype) for name, dtype in case.types.items())
 
 
-def _of_width(name: str, dtype: str) -> Iterator[tuple[str, Fact]]:
-    """The bits of an element of a dtype; nothing of text."""
+def _of_kind(name: str, dtype: str) -> Iterator[tuple[str, Fact]]:
+    """The kind of a dtype, and the bits of an element; nothing of text."""
+    if kind := next((kind for begin, kind in DTYPES.items() if dtype.startswith(begin)), ""):
+        yield f"kind of {name}", kind
     if found := _WIDTH.match(dtype):
         yield f"bits of {name}", int(found[1])
     elif dtype.startswith("bool"):
@@ -199,9 +200,9 @@ def _of_parameter(name: str, values: Any) -> Iterator[tuple[str, Fact]]:
     yield f"a value of {name} > 1", max(numbers) > 1
     yield f"largest value of {name}", max(numbers)
     yield f"smallest value of {name}", min(numbers)
+    yield f"first value of {name}", numbers[0]
+    yield f"last value of {name}", numbers[-1]
     if len(numbers) > 1:
-        yield f"first value of {name}", numbers[0]
-        yield f"last value of {name}", numbers[-1]
         yield f"all values of {name} are equal", len(set(numbers)) == 1
         yield f"the values of {name} ascend", list(numbers) == sorted(numbers)
         yield f"a value of {name} is there twice", len(set(numbers)) < len(numbers)
@@ -233,16 +234,20 @@ def _of_relations(parameters: Mapping[str, Any], inputs: Sequence[Value]) -> Ite
             if len(value.shape) == 1:
                 yield f"number of elements of {value.name} < the size of the axis", value.shape[0] < first[axis]
     yield from _of_axes(parameters.get("axes"), len(first))
+    if "keepdims" in parameters and "axis" not in parameters:
+        yield from _of_reduced(parameters, len(first))
     yield from _of_sizes(parameters, inputs)
     for name, values in parameters.items():
         numbers = [values] if isinstance(values, int) else values
         if not isinstance(numbers, list | tuple) or not all(isinstance(item, int) for item in numbers):
             continue
         is_input = any(value.name == name for value in inputs)
-        if axis is not None and len(numbers) == 1 and is_input and name != "axes":
-            yield f"{name} = the size of the axis", numbers[0] == first[axis]
-            yield f"{name} > the size of the axis", numbers[0] > first[axis]
-        yield f"number of values of {name} < rank of {FIRST}", len(numbers) < len(first)
+        if axis is not None and len(numbers) == 1 and (name == "k" or (is_input and name != "axes")):
+            shared = "K" if name == "k" else name  # an input of TopK, an attribute of its first version
+            yield f"{shared} = the size of the axis", numbers[0] == first[axis]
+            yield f"{shared} > the size of the axis", numbers[0] > first[axis]
+        if values is numbers:
+            yield f"number of values of {name} < rank of {FIRST}", len(numbers) < len(first)
         if len(numbers) == len(first) and len(first) > 1:
             yield f"a value of {name} > its dimension", any(n > size for n, size in zip(numbers, first, strict=True))
             if sorted(numbers) == list(range(len(first))):
@@ -271,6 +276,15 @@ def _of_axes(axes: Any, rank: int) -> Iterator[tuple[str, Fact]]:
         yield "one of axes is the first axis", any(axis % rank == 0 for axis in axes)
 
 
+def _of_reduced(parameters: Mapping[str, Any], rank: int) -> Iterator[tuple[str, Fact]]:
+    """Facts of the axes that a reduction reduces: all of them where it has none."""
+    axes = parameters.get("axes")
+    if axes is None or isinstance(axes, list | tuple):
+        yield "axes is absent or empty", not axes
+        none = bool(parameters.get("noop_with_empty_axes"))
+        yield "number of reduced axes", len(axes) if axes else 0 if none else rank
+
+
 def _of_sizes(parameters: Mapping[str, Any], inputs: Sequence[Value]) -> Iterator[tuple[str, Fact]]:
     """How attributes that are sizes stand to each other, and to the channels of a convolution."""
     sizes = {name: value for name, value in parameters.items() if type(value) is int and value > 0}
@@ -280,6 +294,10 @@ def _of_sizes(parameters: Mapping[str, Any], inputs: Sequence[Value]) -> Iterato
                 yield f"{name} is a multiple of {other}", size % divisor == 0
                 if name < other:
                     yield f"{name} and {other} are equal", size == divisor
+    if inputs and len(inputs[0].shape) > 2:
+        for name in filter(_COUNTS.search, sizes):
+            yield f"{name} is the second size of {FIRST}", sizes[name] == inputs[0].shape[1]
+            yield f"{name} is above the second size of {FIRST}", sizes[name] > inputs[0].shape[1]
     group = parameters.get("group")
     if type(group) is int and len(inputs) > 1 and len(inputs[0].shape) > 1 and inputs[1].shape:
         yield "group is the number of input channels", group == inputs[0].shape[1]
@@ -320,7 +338,8 @@ def _of_value(name: str, value: Value) -> Iterator[tuple[str, Fact]]:
 
 
 def _of_size(name: str, size: int) -> Iterator[tuple[str, Fact]]:
-    yield from ((f"{name} is a multiple of {multiple}", True) for multiple in MULTIPLES if size % multiple == 0)
+    if size:
+        yield from ((f"{name} is a multiple of {multiple}", True) for multiple in MULTIPLES if size % multiple == 0)
 
 
 def _of_data(names: tuple[str, ...], value: Value) -> Iterator[tuple[str, Fact]]:
@@ -329,7 +348,7 @@ def _of_data(names: tuple[str, ...], value: Value) -> Iterator[tuple[str, Fact]]
     for name in names:
         if name not in (FIRST, RESULT):
             yield f"dtype of {name}", value.dtype
-            yield from _of_width(f"the dtype of {name}", value.dtype)
+            yield from _of_kind(f"the dtype of {name}", value.dtype)
         yield from _of_words(name, value, words)
 
 
@@ -447,7 +466,11 @@ def _of_broadcast(inputs: Sequence[Value], outputs: Sequence[Value]) -> Iterator
     """How inputs and outputs stand to each other."""
     if outputs:
         for value in inputs:
-            yield f"rank of {value.name} < rank of the first output", len(value.shape) < len(outputs[0].shape)
+            if not _NUMBERED.search(value.name):
+                yield f"rank of {value.name} < rank of the first output", len(value.shape) < len(outputs[0].shape)
+        for value in inputs[2:]:
+            if not _NUMBERED.search(value.name):
+                yield f"{value.name} is broadcast", value.shape != outputs[0].shape
     if len(outputs) > 1:
         yield "the outputs have one shape", len({value.shape for value in outputs}) == 1
     if len(inputs) < 2 or not outputs:

@@ -188,8 +188,10 @@ _PREFERRED = (
     ("a value of ", 0.0), ("a size of ", 0.5), ("axis ", 0.0), ("dtype of ", 1.5), ("type ", 0.5), ("dtype", 0.0),
     ("kind of dtype", 0.0), ("beside ", 1.5), ("largest power", 8.0), ("smallest power", 8.0),
     ("number of elements", 4.0), ("last size", 1.5), ("first size", 2.5), ("second size", 2.0),
-    ("size of the axis", 0.5), ("rank of", 1.0), ("largest rank", 1.5), ("number of", 2.0), ("version", 1.5),
-    ("largest value", 1.0), ("smallest value", 1.0),
+    ("size of the axis", 0.5), ("rank of", 1.0), ("largest rank", 1.5), ("number of inputs", 0.5),
+    ("number of reduced axes", 0.5), ("number of", 2.0), ("version", 1.5),
+    ("largest value", 1.0), ("smallest value", 1.0), ("first value", 1.0), ("last value", 1.0),
+    ("all values of", 1.0), ("the values of", 1.0),
 )  # fmt: skip
 """Beginning of a fact's name -> bits that a condition about it costs more than one about an attribute."""
 

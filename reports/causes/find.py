@@ -33,7 +33,16 @@ from epcheck.reports.causes.cause import Cause, Causes
 from epcheck.reports.causes.condition import MARGIN, Cases, Condition, Mask
 from epcheck.reports.causes.cover import cover
 from epcheck.reports.causes.rows import Row, Rows
-from epcheck.reports.causes.symptom import EVERY, PLACES, SHARE, WRONG_VALUES, describe_patterns
+from epcheck.reports.causes.symptom import (
+    EVERY,
+    KINDS,
+    PLACES,
+    SHARE,
+    WRONG_DTYPE,
+    WRONG_SHAPE,
+    WRONG_VALUES,
+    describe_patterns,
+)
 from epcheck.reports.checksum import group_key
 from epcheck.reports.dtypes import dtype_order
 
@@ -170,7 +179,7 @@ class _Search:
                     explained.append(found)
                 elif found.condition is not None or not self._join(explained, operator, found.rows):
                     self._join_details(unexplained, found)
-        for found in explained:
+        for found in self._unite(explained):
             message, *others = {_message(row) for row in found.rows}
             if not others and (known := unexplained.get(message)):
                 known.rows += found.rows
@@ -178,6 +187,21 @@ class _Search:
             else:
                 yield found
         yield from unexplained.values()
+
+    def _unite(self, explained: list[_Found]) -> list[_Found]:
+        """The causes, of those of several operators that have one condition and whose wrong elements are alike one."""
+        united: list[_Found] = []
+        for found in explained:
+            terms = set(found.condition.terms) if found.condition else set()
+            for known in united:
+                rows = [*known.rows, *found.rows]
+                if known.condition and set(known.condition.terms) == terms and len(_find_alike(rows)) == len(rows):
+                    known.rows = rows
+                    known.condition = self._count(known.condition, rows, sorted({row.operator for row in rows}))
+                    break
+            else:
+                united.append(found)
+        return united
 
     def _join(self, explained: list[_Found], operator: str, rows: list[Row]) -> bool:
         """Whether the few cases of an operator that no condition explains joined the cause that most of its cases with
@@ -413,12 +437,17 @@ def _group(row: Row) -> tuple[str, ...]:
 
 def _masks(rows: Sequence[Row], everything: Sequence[Row]) -> tuple[Mask, Mask]:
     """Which of all cases are meant, and which are right. A right case without an element in its outputs says nothing of
-    wrong values."""
+    wrong values, and one that may be refused nothing of wrong outputs and refusals."""
     meant = {id(row) for row in rows}
-    only_values = all(row.judged.symptom is None or row.judged.symptom.kind == WRONG_VALUES for row in rows)
+    kinds = {row.judged.symptom.kind for row in rows if row.judged.symptom}
+    is_told = [
+        row.is_right
+        and not (row.is_empty and kinds <= {WRONG_VALUES})
+        and not (row.may_refuse and kinds <= {WRONG_VALUES, WRONG_SHAPE, WRONG_DTYPE, KINDS[REFUSED]})
+        for row in everything
+    ]
     showing = np.array([id(row) in meant for row in everything], bool)
-    right = np.array([row.is_right and not (only_values and row.is_empty) for row in everything], bool)
-    return showing, right & ~showing
+    return showing, np.array(is_told, bool) & ~showing
 
 
 def _by_operator(rows: Iterable[Row]) -> dict[str, list[Row]]:

@@ -55,8 +55,8 @@ RIGHT = Judged()
 @dataclass(frozen=True, slots=True)
 class Row:
     """What is kept of a record. number: its place among those of its operator. size: elements of inputs and outputs.
-    is_empty: no output has an element. nodes: of a graph that fails, the operator of each node and its facts, as
-    if it were alone."""
+    is_empty: no output has an element. may_refuse: a refusal is right. nodes: of a graph that fails, the operator of
+    each node and its facts, as if it were alone."""
 
     number: int
     operator: str
@@ -65,6 +65,7 @@ class Row:
     size: int
     judged: Judged
     is_empty: bool = False
+    may_refuse: bool = False
     nodes: tuple[tuple[str, bytes], ...] = ()
 
     @property
@@ -96,7 +97,8 @@ class Rows:
         judged = _keep(record)
         nodes = case.nodes_alone if record.reading in (FAILURE, FLAKY) else ()
         known = tuple((node.operator_key, self._reader.read(node)) for node in nodes)
-        rows.append(Row(len(rows), operator, case.case_id, record.status, size, judged, _is_empty(case), known))
+        says = _is_empty(case), case.may_refuse
+        rows.append(Row(len(rows), operator, case.case_id, record.status, size, judged, *says, known))
         if self.has_facts(operator):
             self._facts[operator].append(self._reader.read(case))
 

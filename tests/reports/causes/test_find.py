@@ -414,3 +414,65 @@ def test_that_every_element_is_wrong_does_not_tell_operators_apart() -> None:
     ]  # fmt: skip
     (cause,) = causes(*records)
     assert (sorted(cause.operators), cause.cases) == (["Erf", "Exp", "Log"], 18)
+
+
+def test_cases_that_may_be_refused_say_nothing_of_wrong_values() -> None:
+    """Their condition is that of the fault, although a node for which it holds is refused, as it must be."""
+    records = [with_steps(s, n, is_wrong=s < 0) for s in (-3, -2, -1, 1, 2) for n in range(3, 9)]
+    refusals = [with_steps(-9, n, is_wrong=False) for n in range(3, 15)]
+    refusals = [
+        dataclasses.replace(record, case=dataclasses.replace(record.case, expects="a refusal: steps"))
+        for record in refusals
+    ]
+    (cause,) = causes(*records, *refusals)
+    assert (cause.condition, cause.evidence) == (
+        "a value of steps < 0", "18 of 18 cases where it holds, 0 of 12 others",
+    )  # fmt: skip
+
+
+def of_axes(operator: str, sample: str, *, axes: list[int], keepdims: int, is_wrong: bool) -> Record:
+    """A reduction of a 4-D tensor."""
+    values = (Value("data", "float32", (2, 3, 4, 5), "input"), Value("reduced", "float32", (2,), "output"))
+    case_id = f"{operator}-13/float32/{sample}[runtime]"
+    return (a_wrong_slice if is_wrong else a_slice)(
+        "float32", case_id=case_id, operator=operator, sample=sample, values=values,
+        attributes={"axes": axes, "keepdims": keepdims},
+    )  # fmt: skip
+
+
+def test_one_condition_of_two_operators_is_one_cause_although_one_of_them_has_another_fault() -> None:
+    axes = [[0], [1], [2], [3], [-1], [-2], [-3], [0, 1], [2, 1], [0, 2], [3, 1], [0, 1, 2], [-1, 0]]
+    records = [
+        of_axes(operator, f"{operator}_{place}_{keepdims}", axes=each, keepdims=keepdims, is_wrong=is_wrong)
+        for operator in ("ReduceSum", "ReduceMax")
+        for place, each in enumerate(axes) for keepdims in (0, 1) for is_wrong in [
+            len(each) > 1 or (operator == "ReduceMax" and keepdims == 0)
+        ]
+    ]  # fmt: skip
+    found = {cause.condition: sorted(cause.operators) for cause in causes(*records)}
+    assert found == {"number of reduced axes ≥ 2": ["ReduceMax", "ReduceSum"], "keepdims = 0": ["ReduceMax"]}
+
+
+def test_facts_of_reduced_axes_of_channels_and_of_inputs_behind_the_second() -> None:
+    data, third = Value("X", "float32", (2, 6, 4, 4), "input"), Value("third", "float32", (4,), "input")
+    second, output = Value("scale", "float32", (6,), "input"), Value("Y", "uint8", (2, 6, 4, 4), "output")
+    case = dataclasses.replace(a_slice().case, values=(data, second, third, output), attributes={"num_groups": 6})
+    facts = describe_case(case)
+    assert (facts["num_groups is the second size of the first input"], facts["third is broadcast"]) == (True, True)
+    assert facts["num_groups is above the second size of the first input"] is False
+    assert facts["kind of the dtype of output Y"] == "unsigned integer"
+    assert [facts.get(f"number of elements of X is a multiple of {n}") for n in (64, 128)] == [True, None]
+    assert "number of reduced axes" not in facts
+    for attributes, expected in [
+        ({"keepdims": 1}, (True, 4)),
+        ({"keepdims": 1, "noop_with_empty_axes": 1}, (True, 0)),
+        ({"keepdims": 0, "axes": [1, -1]}, (False, 2)),
+    ]:
+        facts = describe_case(dataclasses.replace(case, attributes=attributes))
+        assert (facts["axes is absent or empty"], facts["number of reduced axes"]) == expected
+
+
+def test_a_size_of_0_is_a_multiple_of_nothing_and_one_value_is_the_first_and_the_last() -> None:
+    facts = describe_case(with_steps(-2, 0, is_wrong=False).case)
+    assert not [name for name in facts if "is a multiple of" in name]
+    assert (facts["first value of steps"], facts["last value of steps"]) == (-2, -2)
