@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from epcheck.conformance.lab.install import stop
 from epcheck.conformance.lab.launch import prelude, python_launch
 from epcheck.conformance.lab.packages.pins import DEFAULT_RUNTIME
 from epcheck.conformance.records import file_lock
+from epcheck.conformance.start_process import start_process
 from epcheck.conformance.windows_path import windows_path
 
 
@@ -49,5 +49,6 @@ def run_script(
     this runtime in it, is not installed."""
     launch = python_launch(folder, runtime=runtime)
     environment = launch.env | {"EPCHECK_LAB_PRELUDE": windows_path(prelude(folder))}
-    with in_use(folder):
-        return subprocess.run([*launch.argv, windows_path(script.absolute()), *arguments], env=environment).returncode
+    command = [*launch.argv, windows_path(script.absolute()), *arguments]
+    with in_use(folder), start_process(command, env=environment) as process:
+        return process.wait()

@@ -57,7 +57,7 @@ def ask_bash(line: str) -> list[str]:
     ("line", "expected"),
     [
         ("ru", ["run"]),
-        ("lab ", ["install", "status", "remove", "pack", "unpack"]),
+        ("lab ", ["install", "status", "python", "remove", "pack", "unpack"]),
         ("run --op Top", ["TopK"]),
         ("run --thin --op com.microsoft::Gel", ["com.microsoft::Gelu"]),
         ("list --op TopK --op Slic", ["Slice"]),

@@ -38,6 +38,7 @@ OF_OS = ("exec", "spawn", "posix_spawn", "fork", "system", "popen", "startfile")
 
 EXCEPTIONS = {
     "conformance/start_process.py": "the function that starts them",
+    "conformance/lab/startup/sitecustomize.py": "it executes the lab's own prelude",
     "conformance/workers/confinement.py": "what `start_process` has make a process, in a job object on Windows",
     "conformance/workers/job_object.py": "the process in a job object that it makes",
     "conformance/workers/program/jail.py": "it executes the command that it was started with, in its own process",
