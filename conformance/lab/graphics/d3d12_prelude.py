@@ -1,11 +1,10 @@
 """Executed in the lab before onnxruntime is imported, by a worker or by `sitecustomize`.
 
-It lets the process use the processor's matrix tiles, patches Direct3D 12 and leaves a function in `sys._epcheck_facts`
-that says what it runs on; where modules do not come from one file yet (`module_store`), it writes that file. What it
-needs to know is in the environment that `epcheck.conformance.lab.python_launch` gives; epcheck is not imported.
+It patches Direct3D 12 and leaves a function in `sys._epcheck_facts` that says what it runs on; where modules do not
+come from one file yet (`module_store`), it writes that file. What it needs to know is in the environment that
+`epcheck.conformance.lab.python_launch` gives; epcheck is not imported.
 """
 
-import ctypes
 import importlib.util
 import os
 import sys
@@ -23,26 +22,7 @@ def _load_module(name: str, file: str) -> ModuleType:
     return module
 
 
-ALLOW_TILES = bytes.fromhex("57 56 b8 9e 00 00 00 bf 23 10 00 00 be 12 00 00 00 0f 05 5e 5f c3")
-"""push rdi; push rsi; eax = 158, arch_prctl; edi = 0x1023, ARCH_REQ_XCOMP_PERM; esi = 18, tile data; syscall"""
-
-
-def _allow_tiles() -> None:
-    """Ask Linux for the tiles of AMX, as a program must before it uses them.
-
-    ONNX Runtime's CPU kernels for 8-bit integers use them wherever the processor has them, and ask Windows only. Wine
-    does not pass that on, so that MatMulInteger would end the process: an illegal instruction, exit code 0xC000001D.
-    https://docs.kernel.org/arch/x86/xstate.html
-    """
-    kernel = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined]
-    kernel.VirtualAlloc.restype = ctypes.c_void_p
-    place = kernel.VirtualAlloc(None, len(ALLOW_TILES), 0x3000, 0x40)  # reserved and committed, executable
-    ctypes.memmove(place, ALLOW_TILES, len(ALLOW_TILES))
-    ctypes.CFUNCTYPE(ctypes.c_longlong)(place)()  # an older kernel, or a processor without tiles, refuses
-
-
 def _prepare() -> None:
-    _allow_tiles()
     shim.install(vkd3d=os.environ.get("EPCHECK_VKD3D"))
     modules = sys.modules.get("module_store")
     if modules and not modules.is_used() and "epcheck_worker" in sys.modules:
