@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -30,11 +31,11 @@ from polygraphy.logger import G_LOGGER
 
 
 class WrongRunner(BaseRunner):
-    """The candidate as a runner."""
+    """A candidate as a runner. run: computes the outputs of the model."""
 
-    def __init__(self, model: bytes) -> None:
+    def __init__(self, model: bytes, run: Callable[[bytes, Any], Mapping[str, Any]] = wrong_node.run) -> None:
         super().__init__(name="wrong")
-        self._content = model
+        self._content, self._run = model, run
 
     def get_input_metadata_impl(self, **_options: Any) -> TensorMetadata:
         """Of the model's inputs."""
@@ -48,7 +49,7 @@ class WrongRunner(BaseRunner):
     def infer_impl(self, feed_dict: Any) -> Any:
         """One run."""
         self.inference_time = 0.0
-        return OrderedDict(wrong_node.run(self._content, feed_dict))
+        return OrderedDict(self._run(self._content, feed_dict))
 
 
 def differing(model: bytes, values: Any) -> list[str]:
@@ -68,12 +69,13 @@ def main(what: str, path: str, stored: str) -> int:
         if what == "check":
             return int(bool(differing(BytesFromPath(path)(), values)))
         marked = BytesFromOnnx(ModifyOutputs(OnnxFromPath(path), outputs=constants.MARK_ALL))()
-        names = _in_order(marked, differing(marked, values))
+        names = sort_as_made(marked, differing(marked, values))
         print(json.dumps({"first": next(iter(names), None), "differing": names}))
     return 0
 
 
-def _in_order(model: bytes, names: list[str]) -> list[str]:
+def sort_as_made(model: bytes, names: list[str]) -> list[str]:
+    """The values in the order of the graph."""
     made = [name for node in onnx.load_from_string(model).graph.node for name in node.output]
     return sorted(names, key=made.index)
 

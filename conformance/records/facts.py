@@ -296,12 +296,10 @@ def _of_sizes(parameters: Mapping[str, Any], inputs: Sequence[Value]) -> Iterato
                     yield f"{name} and {other} are equal", size == divisor
     if inputs and len(inputs[0].shape) > 2:
         for name in filter(_COUNTS.search, sizes):
-            yield f"{name} is the second size of {FIRST}", sizes[name] == inputs[0].shape[1]
-            yield f"{name} is above the second size of {FIRST}", sizes[name] > inputs[0].shape[1]
-    group = parameters.get("group")
-    if type(group) is int and len(inputs) > 1 and len(inputs[0].shape) > 1 and inputs[1].shape:
-        yield "group is the number of input channels", group == inputs[0].shape[1]
-        yield "group is the number of output channels", group == inputs[1].shape[0]
+            yield f"{name} is the number of input channels", sizes[name] == inputs[0].shape[1]
+            yield f"{name} is above the number of input channels", sizes[name] > inputs[0].shape[1]
+    if "group" in sizes and len(inputs) > 1 and inputs[1].shape:
+        yield "group is the number of output channels", sizes["group"] == inputs[1].shape[0]
 
 
 def _axis(parameters: Mapping[str, Any], rank: int) -> int | None:
@@ -465,12 +463,11 @@ def _read_power(words: set[str], begin: str) -> int | None:
 def _of_broadcast(inputs: Sequence[Value], outputs: Sequence[Value]) -> Iterator[tuple[str, Fact]]:
     """How inputs and outputs stand to each other."""
     if outputs:
-        for value in inputs:
+        for place, value in enumerate(inputs):
             if not _NUMBERED.search(value.name):
                 yield f"rank of {value.name} < rank of the first output", len(value.shape) < len(outputs[0].shape)
-        for value in inputs[2:]:
-            if not _NUMBERED.search(value.name):
-                yield f"{value.name} is broadcast", value.shape != outputs[0].shape
+                if place > 1:
+                    yield f"{value.name} is broadcast", value.shape != outputs[0].shape
     if len(outputs) > 1:
         yield "the outputs have one shape", len({value.shape for value in outputs}) == 1
     if len(inputs) < 2 or not outputs:

@@ -192,7 +192,8 @@ class _Search:
         """The causes, of those of several operators that have one condition and whose wrong elements are alike one."""
         united: list[_Found] = []
         for found in explained:
-            terms = set(found.condition.terms) if found.condition else set()
+            assert found.condition is not None
+            terms = set(found.condition.terms)
             for known in united:
                 rows = [*known.rows, *found.rows]
                 if known.condition and set(known.condition.terms) == terms and len(_find_alike(rows)) == len(rows):
@@ -440,14 +441,14 @@ def _masks(rows: Sequence[Row], everything: Sequence[Row]) -> tuple[Mask, Mask]:
     wrong values, and one that may be refused nothing of wrong outputs and refusals."""
     meant = {id(row) for row in rows}
     kinds = {row.judged.symptom.kind for row in rows if row.judged.symptom}
-    is_told = [
-        row.is_right
-        and not (row.is_empty and kinds <= {WRONG_VALUES})
-        and not (row.may_refuse and kinds <= {WRONG_VALUES, WRONG_SHAPE, WRONG_DTYPE, KINDS[REFUSED]})
+    only_values = kinds <= {WRONG_VALUES}
+    only_answers = kinds <= {WRONG_VALUES, WRONG_SHAPE, WRONG_DTYPE, KINDS[REFUSED]}
+    right = [
+        row.is_right and not (only_values and row.is_empty) and not (only_answers and row.may_refuse)
         for row in everything
     ]
     showing = np.array([id(row) in meant for row in everything], bool)
-    return showing, np.array(is_told, bool) & ~showing
+    return showing, np.array(right, bool) & ~showing
 
 
 def _by_operator(rows: Iterable[Row]) -> dict[str, list[Row]]:

@@ -458,8 +458,8 @@ def test_facts_of_reduced_axes_of_channels_and_of_inputs_behind_the_second() -> 
     second, output = Value("scale", "float32", (6,), "input"), Value("Y", "uint8", (2, 6, 4, 4), "output")
     case = dataclasses.replace(a_slice().case, values=(data, second, third, output), attributes={"num_groups": 6})
     facts = describe_case(case)
-    assert (facts["num_groups is the second size of the first input"], facts["third is broadcast"]) == (True, True)
-    assert facts["num_groups is above the second size of the first input"] is False
+    assert (facts["num_groups is the number of input channels"], facts["third is broadcast"]) == (True, True)
+    assert facts["num_groups is above the number of input channels"] is False
     assert facts["kind of the dtype of output Y"] == "unsigned integer"
     assert [facts.get(f"number of elements of X is a multiple of {n}") for n in (64, 128)] == [True, None]
     assert "number of reduced axes" not in facts
