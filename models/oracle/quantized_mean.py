@@ -1,4 +1,4 @@
-"""QLinearReduceMean (com.microsoft), which no provider of ONNX Runtime 1.32 has a kernel for.
+"""QLinearReduceMean (com.microsoft), for which the CPU provider of ONNX Runtime 1.32 has no kernel.
 
 Source: its schema, "Dequantize(Input) -> ReduceMean on fp32 data -> Quantize(output)".
 """
