@@ -54,10 +54,15 @@ def _runtime_schema(row: Mapping[str, Any]) -> OpSchema:
         inputs=[_formal(*formal) for formal in row["inputs"]],
         outputs=[_formal(*formal) for formal in row["outputs"]],
         type_constraints=[(name, types, "") for name, types in row["type_constraints"].items()],
-        attributes=[
-            OpSchema.Attribute(name, getattr(OpSchema.AttrType, kind), required=required)
-            for name, (kind, required) in row["attributes"].items()
-        ],
+        attributes=[_attribute(name, *attribute) for name, attribute in row["attributes"].items()],
+    )
+
+
+def _attribute(name: str, kind: str, required: bool, default: Any = None) -> OpSchema.Attribute:
+    if default is None:
+        return OpSchema.Attribute(name, getattr(OpSchema.AttrType, kind), required=required)
+    return OpSchema.Attribute(
+        name, onnx.helper.make_attribute(name, default, attr_type=getattr(onnx.AttributeProto, kind))
     )
 
 

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import onnx
+import onnx.helper
 from onnxruntime.capi import onnxruntime_pybind11_state as pybind
 
 from epcheck.generators.node import split_name
@@ -38,8 +40,15 @@ def make_row(schema: Any) -> dict[str, Any]:
         "inputs": list(map(_make_formal, schema.inputs)),
         "outputs": list(map(_make_formal, schema.outputs)),
         "type_constraints": {c.type_param_str: sorted(c.allowed_type_strs) for c in schema.type_constraints},
-        "attributes": {name: [a.type.name, a.required] for name, a in sorted(schema.attributes.items())},
+        "attributes": {name: _make_attribute(a) for name, a in sorted(schema.attributes.items())},
     }
+
+
+def _make_attribute(attribute: Any) -> list[Any]:
+    """Type, whether it is required, and the default if there is one."""
+    default = onnx.AttributeProto.FromString(attribute._default_value)
+    stated = [] if default.type == onnx.AttributeProto.UNDEFINED else [onnx.helper.get_attribute_value(default)]
+    return [attribute.type.name, attribute.required, *(v.decode() if isinstance(v, bytes) else v for v in stated)]
 
 
 def _make_formal(formal: Any) -> list[str]:

@@ -36,6 +36,12 @@ def test_dtypes_are_those_that_numpy_holds_with_float32_first() -> None:
     assert schema.dtypes("QLinearConv", 10, "T1") == ("int8", "uint8")
 
 
+def test_defaults_are_those_of_either_schema() -> None:
+    assert schema.default_attributes("TopK", 11) == {"axis": -1, "largest": 1, "sorted": 1}
+    assert schema.default_attributes("CDist", 1, "com.microsoft") == {"metric": "sqeuclidean"}
+    assert schema.default_attributes("QGemm", 1, "com.microsoft") == {"alpha": 1.0, "transA": 0, "transB": 0}
+
+
 @pytest.mark.parametrize(
     ("onnx_name", "numpy_name"),
     [

@@ -344,9 +344,6 @@ ACTIVATIONS = (
     ),
 )
 
-RUNTIME_DEFAULTS = {("ThresholdedRelu", "alpha"): 1.0}
-"""Defaults of the schemas that ONNX Runtime has beyond ONNX's."""
-
 INTEGER_ATTRIBUTES: dict[str, tuple[tuple[str, float], ...]] = {"Relu": (), "Shrink": (("lambd", 3.0), ("bias", 2.0))}
 """The operators that some version allows integers for, and attributes that mean the same in every type."""
 
@@ -381,10 +378,7 @@ def numbers_of(row: Activation, node: Node) -> dict[str, float]:
 def _default(node: Node, name: str) -> float:
     if name in node.attributes:
         return 0.0
-    attribute = schema.schema(node.op_type, node.since_version, node.domain).attributes[name]
-    if attribute.default_value.name:
-        return float(attribute.default_value.f)
-    return RUNTIME_DEFAULTS[node.op_type, name]
+    return float(schema.default_attributes(node.op_type, node.since_version, node.domain)[name])
 
 
 def truth(row: Activation, node: Node) -> Truth:
