@@ -38,7 +38,7 @@ from epcheck.conformance.records.terms import FAILURE, FLAKY, PASS
 from epcheck.generators import suite
 from epcheck.reports.causes.cause import Cause, Causes
 from epcheck.reports.causes.find import NOT_ALONE
-from epcheck.reports.causes.symptom import ACCEPTED
+from epcheck.reports.causes.symptom import ACCEPTED, WRONG_VALUES
 from epcheck.reports.runs.causes import find_causes_of_run
 from epcheck.reports.runs.run_folder import read_records
 
@@ -199,8 +199,14 @@ def _pair(
             if i in plant.shown or (records[i].status == PASS and not records[i].case.may_refuse)
         }  # fmt: skip
         held = {i for i in judged if _holds(cause, records[i].case)}
-        shown = sorted(held - plant.meant - plant.others) + sorted(plant.shown - held)
+        silent = {i for i in held if cause.text.startswith(WRONG_VALUES) and _is_empty(records[i].case)}
+        shown = sorted(held - plant.meant - plant.others - silent) + sorted(plant.shown - held)
         yield Row(plant, cause, tuple(sorted(held ^ (plant.meant & judged))), tuple(shown))
+
+
+def _is_empty(case: CaseFacts) -> bool:
+    """Whether no output has an element, so that none can be wrong."""
+    return all(0 in value.shape for value in case.values if value.where == "output")
 
 
 def _likeness(cases: set[str], shown: frozenset[str]) -> float:

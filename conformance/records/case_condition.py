@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from epcheck.conformance.records.facts import ALONE, Fact, Facts, missing
+from epcheck.conformance.records.facts import ALONE, Fact, Facts, missing, size_of
 
 AND = " and "
 
@@ -33,7 +33,8 @@ class Term:
     def holds(self, facts: Facts) -> bool:
         """Whether a case with these facts is meant; never where it does not have the fact."""
         value = facts.get(self.fact, missing(self.fact, bool(facts.get(ALONE, True))))
-        if value is None:
+        size = size_of(self.fact)
+        if value is None or (size and size not in facts):
             return False
         if self.operator in ("=", "!="):
             return (value == self.value) == (self.operator == "=")
@@ -53,7 +54,7 @@ _VERBS = {
 }  # fmt: skip
 """How facts that are true or false begin, and the verbs of others -> the same where they do not hold."""
 _OTHERWISE = "not: "
-_COMPARISON = re.compile(r"(.+) (=|≠|≥|<) (?!the size of |rank of |its dimension)(.+)")
+_COMPARISON = re.compile(r"(.+) (=|≠|≥|<) (?!the size of |the first size of |that of |rank of |its dimension)(.+)")
 """A fact that is compared; `k = the size of the axis` is one that is true or false."""
 
 

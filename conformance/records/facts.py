@@ -48,13 +48,20 @@ def describe_case(case: CaseFacts) -> dict[str, Fact]:
 
 def missing(fact: str, is_alone: bool = True) -> Fact | None:
     """The value of a fact that a case does not state; None where that is unknown. is_alone: whether the model has one
-    node; else nobody says which inputs the node has."""
+    node; else nobody says which inputs the node has. A fact about a size is unknown where `size_of` is."""
     if fact.endswith(" is absent"):
         return True if is_alone else None
     return False if any(word in fact for word in _STATED_WHEN_TRUE) else None
 
 
-_STATED_WHEN_TRUE = (" contains ", " has ties", " twice", " is a multiple of ", "a size of ", "a pair of ", "beside ",
+def size_of(fact: str) -> str:
+    """The size of which a fact says whether it is a multiple; empty for any other fact."""
+    size, multiple, _ = fact.partition(_MULTIPLE)
+    return size if multiple else ""
+
+
+_MULTIPLE = " is a multiple of "
+_STATED_WHEN_TRUE = (" contains ", " has ties", " twice", _MULTIPLE, "a size of ", "a pair of ", "beside ",
                      " exceeds ")  # fmt: skip
 
 
@@ -197,6 +204,7 @@ def _of_parameter(name: str, values: Any) -> Iterator[tuple[str, Fact]]:
         return
     yield f"a value of {name} < 0", min(numbers) < 0
     yield f"a value of {name} = 0", 0 in numbers
+    yield f"a value of {name} ≠ 0", any(numbers)
     yield f"a value of {name} > 1", max(numbers) > 1
     yield f"largest value of {name}", max(numbers)
     yield f"smallest value of {name}", min(numbers)
@@ -225,6 +233,8 @@ def _of_relations(parameters: Mapping[str, Any], inputs: Sequence[Value]) -> Ite
         return
     first = inputs[0].shape
     axis = _axis(parameters, len(first))
+    if not first and parameters.get("axis") == 0:
+        yield "axis is the first one", True
     if axis is not None:
         yield "axis is the last one", axis == len(first) - 1
         yield "axis is the first one", axis == 0
@@ -235,7 +245,7 @@ def _of_relations(parameters: Mapping[str, Any], inputs: Sequence[Value]) -> Ite
                 yield f"number of elements of {value.name} < the size of the axis", value.shape[0] < first[axis]
     yield from _of_axes(parameters.get("axes"), len(first))
     if "keepdims" in parameters and "axis" not in parameters:
-        yield from _of_reduced(parameters, len(first))
+        yield from _of_reduced(parameters, first)
     yield from _of_sizes(parameters, inputs)
     for name, values in parameters.items():
         numbers = [values] if isinstance(values, int) else values
@@ -276,13 +286,20 @@ def _of_axes(axes: Any, rank: int) -> Iterator[tuple[str, Fact]]:
         yield "one of axes is the first axis", any(axis % rank == 0 for axis in axes)
 
 
-def _of_reduced(parameters: Mapping[str, Any], rank: int) -> Iterator[tuple[str, Fact]]:
+def _of_reduced(parameters: Mapping[str, Any], shape: Sequence[int]) -> Iterator[tuple[str, Fact]]:
     """Facts of the axes that a reduction reduces: all of them where it has none."""
-    axes = parameters.get("axes")
-    if axes is None or isinstance(axes, list | tuple):
-        yield "axes is absent or empty", not axes
-        none = bool(parameters.get("noop_with_empty_axes"))
-        yield "number of reduced axes", len(axes) if axes else 0 if none else rank
+    axes, rank = parameters.get("axes"), len(shape)
+    if axes is not None and not isinstance(axes, list | tuple):
+        return
+    yield "axes is absent or empty", not axes
+    reduced = axes or (() if parameters.get("noop_with_empty_axes") else range(rank))
+    yield "number of reduced axes", len(reduced)
+    if all(isinstance(axis, int) and -rank <= axis < rank for axis in reduced):
+        places = {axis % rank for axis in reduced}
+        yield "number of elements reduced to one", math.prod(shape[axis] for axis in places)
+        if rank:
+            yield "the last axis is reduced", rank - 1 in places
+            yield "the first axis is reduced", 0 in places
 
 
 def _of_sizes(parameters: Mapping[str, Any], inputs: Sequence[Value]) -> Iterator[tuple[str, Fact]]:
@@ -291,13 +308,16 @@ def _of_sizes(parameters: Mapping[str, Any], inputs: Sequence[Value]) -> Iterato
     for name, size in sizes.items():
         for other, divisor in sizes.items():
             if name != other and divisor > 1:
-                yield f"{name} is a multiple of {other}", size % divisor == 0
+                yield f"{name} is divisible by {other}", size % divisor == 0
                 if name < other:
                     yield f"{name} and {other} are equal", size == divisor
     if inputs and len(inputs[0].shape) > 2:
         for name in filter(_COUNTS.search, sizes):
             yield f"{name} is the number of input channels", sizes[name] == inputs[0].shape[1]
             yield f"{name} is above the number of input channels", sizes[name] > inputs[0].shape[1]
+    for value in inputs[1:]:
+        if "len" in value.name and inputs[0].shape and (numbers := _numbers(value)):
+            yield f"a value of {value.name} < the first size of {FIRST}", min(numbers) < inputs[0].shape[0]
     if "group" in sizes and len(inputs) > 1 and inputs[1].shape:
         yield "group is the number of output channels", sizes["group"] == inputs[1].shape[0]
 
@@ -336,8 +356,7 @@ def _of_value(name: str, value: Value) -> Iterator[tuple[str, Fact]]:
 
 
 def _of_size(name: str, size: int) -> Iterator[tuple[str, Fact]]:
-    if size:
-        yield from ((f"{name} is a multiple of {multiple}", True) for multiple in MULTIPLES if size % multiple == 0)
+    yield from ((f"{name}{_MULTIPLE}{multiple}", True) for multiple in MULTIPLES if size % multiple == 0)
 
 
 def _of_data(names: tuple[str, ...], value: Value) -> Iterator[tuple[str, Fact]]:
@@ -351,15 +370,17 @@ def _of_data(names: tuple[str, ...], value: Value) -> Iterator[tuple[str, Fact]]
 
 
 def _of_words(name: str, value: Value, words: set[str]) -> Iterator[tuple[str, Fact]]:
-    yield from ((f"{name} contains {CONTAINED[word]}", True) for word in words if word in CONTAINED)
+    yield from ((f"{name} contains {CONTAINED[word]}", True) for word in _with_signs(words) if word in CONTAINED)
     if words & {"inf", "-inf"}:
         yield f"{name} contains an infinity", True
     if (power := _read_power(words, "positive 2^")) is None and "positive" in words:
         power = _read_power(words, "2^")
     if power is not None:
         yield f"largest power of two of a positive value in {name}", power
-    if words == {"zero"}:
+    if {word for word in words if not _TIES.fullmatch(word)} == {"zero"}:
         yield f"{name} contains zeros only", True
+    if "zero_point" in name and value.where != "output":
+        yield f"a value of {name} ≠ 0", bool(words & {"negative", "positive"})
     for kind, phrase in TIES.items():
         axes = {int(found[2]) for word in words if (found := _TIES.fullmatch(word)) and found[1] == kind}
         if axes:
@@ -373,6 +394,11 @@ def _of_words(name: str, value: Value, words: set[str]) -> Iterator[tuple[str, F
     most = INFINITE if words & {"inf", "-inf"} else _read_power(words, "2^")
     if most is not None:
         yield f"largest power of two in {name} with infinities", most
+
+
+def _with_signs(words: set[str]) -> set[str]:
+    """The words, with the signs of infinities, which the record says of finite elements only."""
+    return words | {sign for infinity, sign in (("inf", "positive"), ("-inf", "negative")) if infinity in words}
 
 
 def _words(value: Value) -> set[str]:
@@ -426,7 +452,7 @@ def _of_any(inputs: Sequence[Value], outputs: Sequence[Value]) -> Iterator[tuple
 
 
 def _of_all_data(case: CaseFacts, axis: int | None) -> Iterator[tuple[str, Fact]]:
-    words = set[str]().union(*(value.data for value in case.values if value.where != "output"))
+    words = _with_signs(set[str]().union(*(value.data for value in case.values if value.where != "output")))
     for word in ("NaN", "denormal", "-0", "negative", "zero"):
         if word in words:
             yield f"{ANY} contains {CONTAINED[word]}", True
@@ -468,6 +494,8 @@ def _of_broadcast(inputs: Sequence[Value], outputs: Sequence[Value]) -> Iterator
                 yield f"rank of {value.name} < rank of the first output", len(value.shape) < len(outputs[0].shape)
                 if place > 1:
                     yield f"{value.name} is broadcast", value.shape != outputs[0].shape
+    if inputs and outputs:
+        yield from _of_changed_sizes(inputs[0].shape, outputs[0].shape)
     if len(outputs) > 1:
         yield "the outputs have one shape", len({value.shape for value in outputs}) == 1
     if len(inputs) < 2 or not outputs:
@@ -475,6 +503,10 @@ def _of_broadcast(inputs: Sequence[Value], outputs: Sequence[Value]) -> Iterator
     result = outputs[0].shape
     first, second = inputs[0].shape, inputs[1].shape
     yield "the first two inputs have one shape", first == second
+    yield "all inputs have one shape", len({value.shape for value in inputs}) == 1
+    for value in inputs[2:]:
+        if (inputs[0].name, value.name) in (("a", "b"), ("A", "B")):  # behind scale and zero point of the first
+            yield f"{value.name} has the shape of {inputs[0].name}", value.shape == first
     yield "the first two inputs have one rank", len(first) == len(second)
     for place, which in ((0, "first"), (1, "second"), (-1, "last")):
         if min(len(first), len(second)) > max(place, 0):
@@ -487,3 +519,13 @@ def _of_broadcast(inputs: Sequence[Value], outputs: Sequence[Value]) -> Iterator
     yield "the first two inputs are broadcast", result not in (first, second)
     yield "smallest rank of the first two inputs", min(len(first), len(second))
     yield "least number of elements of the first two inputs", min(math.prod(first), math.prod(second))
+
+
+def _of_changed_sizes(before: Sequence[int], after: Sequence[int]) -> Iterator[tuple[str, Fact]]:
+    """How the sizes of the first output differ from those of the first input, where both have one rank."""
+    if not before or len(before) != len(after):
+        return
+    pairs = list(zip(before, after, strict=True))
+    yield f"{RESULT} has a size < that of {FIRST}", any(new < old for old, new in pairs)
+    yield f"{RESULT} has a size > that of {FIRST}", any(new > old for old, new in pairs)
+    yield f"{RESULT} has a size that differs by an odd number", any((new - old) % 2 for old, new in pairs)

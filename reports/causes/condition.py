@@ -18,7 +18,7 @@ from typing import Any, Self
 import numpy as np
 
 from epcheck.conformance.records.case_condition import Term, format_condition
-from epcheck.conformance.records.facts import ALONE, Fact, FactReader, missing
+from epcheck.conformance.records.facts import ALONE, Fact, FactReader, missing, size_of
 
 MOST_TERMS = 3
 BEAM = 64
@@ -191,7 +191,7 @@ _PREFERRED = (
     ("size of the axis", 0.5), ("rank of", 1.0), ("largest rank", 1.5), ("number of inputs", 0.5),
     ("number of reduced axes", 0.5), ("number of", 2.0), ("version", 1.5),
     ("largest value", 1.0), ("smallest value", 1.0), ("first value", 1.0), ("last value", 1.0),
-    ("all values of", 1.0), ("the values of", 1.0),
+    ("all values of", 1.0), ("the values of", 1.0), ("the first output has a size that differs", 3.0),
 )  # fmt: skip
 """Beginning of a fact's name -> bits that a condition about it costs more than one about an attribute."""
 
@@ -268,7 +268,11 @@ class FactTable:
         """The cases for which all terms hold."""
         mask = np.ones(len(self.matrix), bool)
         for term in terms:
-            unstated = np.where(self._is_alone, term.holds({}), term.holds({ALONE: False}))
+            size = size_of(term.fact)
+            known = {size: 0} if size else {}
+            unstated = np.where(self._is_alone, term.holds(known), term.holds({**known, ALONE: False}))
+            if size:
+                unstated &= self._is_known(size)
             if term.fact not in self._names:
                 mask &= unstated
                 continue
@@ -295,7 +299,16 @@ class FactTable:
                 codes[column < 0] = -1 if default is None else values.index(default)
                 if default is not None and missing(name, False) is None:
                     codes[(column < 0) & ~self._is_alone] = -1
+                if size := size_of(name):
+                    codes[(column < 0) & ~self._is_known(size)] = -1
                 yield from _terms_of(name, codes, values)
+
+    def _is_known(self, name: str) -> Mask:
+        """Which cases state a fact."""
+        if name not in self._names:
+            return np.zeros(len(self.matrix), bool)
+        known: Mask = self.matrix[:, self._names.index(name)] >= 0
+        return known
 
     def _is_known_to_all(self, column: Any) -> bool:
         """Whether a case of each operator has a fact: that a parameter is absent is none of an operator without it."""

@@ -26,7 +26,9 @@ a condition whose cases have no trait in common."""
 LENIENT = 0.4
 """What hidden exceptions count where conditions are proposed, beside proposals that count them once."""
 PAIRED = 300
-"""Conditions of which every pair is tried at once."""
+"""Conditions of which every pair is tried at once; half as many more, of those that hold for no right case."""
+EXACT = 3
+"""Conditions without a right case beside which others are looked for from the beginning."""
 STEPS, LEAST = 24, 0.01
 """Changes at most, and the bits that each has to save."""
 
@@ -65,6 +67,9 @@ class _Cover:
             self._propose(self._showing & trait)
         best, rest = self._measure(()), self._showing
         self._prepare()
+        for mask in self._find_exact():
+            self._propose(self._showing & ~mask)
+        self._prepare()
         for _ in range(STEPS):
             left = self._showing & ~self._hold(best.chosen)
             if (left != rest).any():
@@ -100,6 +105,18 @@ class _Cover:
         self._masks = masks[pure]
         self._costs = np.array([self._cases.count_bits(terms) for terms in self._conditions], float)
 
+    def _find_exact(self) -> list[Mask]:
+        """Where the conditions hold that hold for no right case and for the most failing ones, but not for all."""
+        exact: dict[bytes, Mask] = {}
+        hidden = self._masks @ (self._all - self._yes) == 0
+        for place in np.argsort(-(self._masks @ self._yes), kind="stable"):
+            mask = self._masks[place] > 0
+            if hidden[place] and (self._showing & ~mask).any():
+                exact.setdefault(mask.tobytes(), mask)
+            if len(exact) == EXACT:
+                break
+        return list(exact.values())
+
     def _hold(self, chosen: Sequence[Places]) -> Mask:
         """Where any of the conditions holds."""
         held = np.zeros(len(self._showing), bool)
@@ -124,7 +141,8 @@ class _Cover:
         yield from _choose(bits + costs + before, plain + costs + before, limit, kept, self._conditions)
         if limit_of_two == -np.inf:
             return
-        few = np.argsort(plain + costs, kind="stable")[:PAIRED]
+        exact = np.lexsort((plain + costs, n - k > 0))[: PAIRED // 2]
+        few = np.union1d(np.argsort(plain + costs, kind="stable")[:PAIRED], exact)
         new, n, k, costs = new[few], n[few], k[few], costs[few]
         bits, plain = self._count_exceptions(
             n[:, None] + n - (new * self._all) @ new.T + taken, k[:, None] + k - (new * self._yes) @ new.T + showing

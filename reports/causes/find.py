@@ -52,13 +52,15 @@ NOT_ALONE = (BOTH, ORACLES_DISAGREE)
 WHOLE = 0.9
 """Of the cases of an operator for which a condition holds, the share that are wrong where operators share it although
 one of them has a sharper one: a simple rule with a few exceptions is what one fault in several operators looks like."""
-SLACK = 10.0
-"""Bits by which a condition that operators share may be longer, for each of them, than its own."""
+SLACK, NEAR = 10.0, 0.8
+"""Bits by which a condition that operators share may be longer, for each of them, than its own; and of the bits that
+its own saves the share that it saves at least."""
 COMMON = ("dtype", "version", "type ", "dtype of ", "bits of ", "number of ", "domain")
 """Beginnings of facts on which operators may agree by chance: each of them has to support a condition about nothing
 else by more than MARGIN bits."""
-OWN = 0.5
-"""Of the failing cases for which one more condition of an operator holds, the share that no other explains."""
+OWN, SEVERAL = 0.4, 4
+"""Of the failing cases for which one more condition of an operator holds, the share that no other explains; or of how
+many samples such cases are at least."""
 FEW_GRAPHS = 3
 """Samples of graphs that alone are wrong of a cause of their own: of fewer a node is thought to be wrong."""
 JOINED = 0.1
@@ -249,7 +251,7 @@ class _Search:
             least = MARGIN if all(term.fact.startswith(COMMON) for term in condition.terms) else 0.0
             for operator in operators:
                 held, saved, is_whole = evaluated[text, operator]
-                is_near = saved >= own[operator][1] - SLACK or is_whole
+                is_near = saved >= max(own[operator][1] - SLACK, NEAR * own[operator][1]) or is_whole
                 if held and saved > least and is_near:
                     joined += held
                     bits[operator] = saved
@@ -385,9 +387,10 @@ def _traits(row: Row) -> Iterator[str]:
 
 
 def _stands_alone(rows: Sequence[Row], showing: int) -> bool:
-    """Whether rows that no other condition explains support one more: several samples, and no small part of the cases
-    for which it holds. showing: how many of those fail."""
-    return len({row.sample for row in rows}) > 1 and len(rows) >= OWN * showing
+    """Whether rows that no other condition explains support one more: more samples than one, and many or no small part
+    of the cases for which it holds. showing: how many of those fail."""
+    samples = len({row.sample for row in rows})
+    return samples > 1 and (samples >= SEVERAL or len(rows) >= OWN * showing)
 
 
 def _mask_traits(rows: Sequence[Row], everything: Sequence[Row]) -> Mask:

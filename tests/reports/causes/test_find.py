@@ -472,7 +472,36 @@ def test_facts_of_reduced_axes_of_channels_and_of_inputs_behind_the_second() -> 
         assert (facts["axes is absent or empty"], facts["number of reduced axes"]) == expected
 
 
-def test_a_size_of_0_is_a_multiple_of_nothing_and_one_value_is_the_first_and_the_last() -> None:
+def test_a_size_of_0_is_a_multiple_of_every_number_and_one_value_is_the_first_and_the_last() -> None:
     facts = describe_case(with_steps(-2, 0, is_wrong=False).case)
-    assert not [name for name in facts if "is a multiple of" in name]
+    assert facts["last size of output output is a multiple of 256"] is True
     assert (facts["first value of steps"], facts["last value of steps"]) == (-2, -2)
+
+
+def test_whether_a_size_that_is_not_there_is_a_multiple_is_unknown() -> None:
+    for value in (True, False):
+        term = Term("last size of bias is a multiple of 4", "=", value)
+        assert not term.holds({"last size of data": 4})
+        assert term.holds({"last size of bias": 3}) is not value
+
+
+def test_facts_of_elements_of_changed_sizes_and_of_lengths() -> None:
+    data = Value("X", "float32", (4, 2, 3), "input", data=("-inf", "positive", "2^3"))
+    lengths = Value("sequence_lens", "int32", (2,), "input", "4, 3")
+    zeros = Value("x_zero_point", "uint8", (2,), "initializer", "0, 0")
+    output = Value("Y", "float32", (4, 1, 6), "output")
+    case = dataclasses.replace(a_slice().case, values=(data, lengths, zeros, output), attributes={"keepdims": 1})
+    facts = describe_case(case)
+    assert facts["X contains a negative value"] is facts["any input contains a negative value"] is True
+    assert (facts["x_zero_point contains zeros only"], facts["a value of x_zero_point ≠ 0"]) == (True, False)
+    assert facts["a value of sequence_lens < the first size of the first input"] is True
+    assert [facts[f"the first output has a size {how}"] for how in (
+        "< that of the first input", "> that of the first input", "that differs by an odd number",
+    )] == [True, True, True]  # fmt: skip
+    assert (facts["number of elements reduced to one"], facts["the last axis is reduced"]) == (24, True)
+    facts = describe_case(dataclasses.replace(case, attributes={"keepdims": 1, "axes": [0, -2]}))
+    assert (facts["number of elements reduced to one"], facts["the last axis is reduced"]) == (8, False)
+    scalar = dataclasses.replace(data, shape=())
+    facts = describe_case(dataclasses.replace(case, values=(scalar, output), attributes={"axis": 0}))
+    assert facts["axis is the first one"] is True
+    assert "the first output has a size < that of the first input" not in facts
