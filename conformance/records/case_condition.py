@@ -3,7 +3,8 @@
     a value of steps < 0 and dtype = float16
 
 It is a conjunction of terms. A term is a fact that is true or false, in words (`axes is absent`, `no value of steps <
-0`), or a fact that is compared with a value by `=`, `≠`, `≥` or `<`.
+0`), or a fact that is compared with a value by `=`, `≠`, `≥` or `<`; with one of several words by `mode = cubic or
+linear`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 
 from epcheck.conformance.records.facts import ALONE, Fact, Facts, missing, size_of
 
-AND = " and "
+AND, OR = " and ", " or "
 
 
 @dataclass(frozen=True, order=True)
@@ -30,6 +31,11 @@ class Term:
             return self.fact if self.value else _negate(self.fact)
         return f"{self.fact} {_SIGNS.get(self.operator, self.operator)} {self.value}"
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words with one of which the fact is compared."""
+        return tuple(self.value.split(OR)) if isinstance(self.value, str) else ()
+
     def holds(self, facts: Facts) -> bool:
         """Whether a case with these facts is meant; never where it does not have the fact."""
         value = facts.get(self.fact, missing(self.fact, bool(facts.get(ALONE, True))))
@@ -37,7 +43,7 @@ class Term:
         if value is None or (size and size not in facts):
             return False
         if self.operator in ("=", "!="):
-            return (value == self.value) == (self.operator == "=")
+            return (value == self.value or value in self.words) == (self.operator == "=")
         if isinstance(value, str) or isinstance(self.value, str):
             return False
         return (value >= self.value) == (self.operator == ">=")

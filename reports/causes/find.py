@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from epcheck.conformance.records.case_condition import Term
+from epcheck.conformance.records.case_condition import OR, Term
 from epcheck.conformance.records.facts import FactReader
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.records.terms import (
@@ -191,16 +191,16 @@ class _Search:
         yield from unexplained.values()
 
     def _unite(self, explained: list[_Found]) -> list[_Found]:
-        """The causes, of those of several operators that have one condition and whose wrong elements are alike one."""
+        """The causes, of those of several operators that have one condition and whose wrong elements are alike one; so
+        of those of one operator whose conditions differ in a word alone."""
         united: list[_Found] = []
         for found in explained:
-            assert found.condition is not None
-            terms = set(found.condition.terms)
             for known in united:
                 rows = [*known.rows, *found.rows]
-                if known.condition and set(known.condition.terms) == terms and len(_find_alike(rows)) == len(rows):
+                if (terms := _join_terms(known, found)) and len(_find_alike(rows)) == len(rows):
+                    condition = Condition(terms, 0, 0, 0, 0)
                     known.rows = rows
-                    known.condition = self._count(known.condition, rows, sorted({row.operator for row in rows}))
+                    known.condition = self._count(condition, rows, sorted({row.operator for row in rows}))
                     break
             else:
                 united.append(found)
@@ -354,6 +354,29 @@ class _Search:
             shared=found.shared,
             terms=condition.terms if condition else (),
         )
+
+
+def _join_terms(first: _Found, second: _Found) -> tuple[Term, ...]:
+    """The terms of two conditions that are the same, or of one operator and the same but for the word that a fact is
+    compared with; () of any others."""
+    assert first.condition is not None
+    assert second.condition is not None
+    terms, others = first.condition.terms, second.condition.terms
+    if set(terms) == set(others):
+        return terms
+    apart = [*(each for each in terms if each not in others), *(each for each in others if each not in terms)]
+    if len(terms) != len(others) or len(apart) != 2 or _operators(first) != _operators(second):
+        return ()
+    term, other = apart
+    is_word = term.words and other.words and term.operator == other.operator == "="
+    if not is_word or term.fact != other.fact:
+        return ()
+    joined = replace(term, value=OR.join(sorted({*term.words, *other.words})))
+    return tuple(joined if each == term else each for each in terms)
+
+
+def _operators(found: _Found) -> set[str]:
+    return {row.operator for row in found.rows}
 
 
 def _join_graph(row: Row, explained: Iterable[_Found]) -> bool:

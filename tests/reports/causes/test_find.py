@@ -430,13 +430,13 @@ def test_cases_that_may_be_refused_say_nothing_of_wrong_values() -> None:
     )  # fmt: skip
 
 
-def of_axes(operator: str, sample: str, *, axes: list[int], keepdims: int, is_wrong: bool) -> Record:
-    """A reduction of a 4-D tensor."""
+def of_axes(operator: str, sample: str, *, axes: list[int], is_wrong: bool, **attributes: int | str) -> Record:
+    """A node of a 4-D tensor with axes and other attributes."""
     values = (Value("data", "float32", (2, 3, 4, 5), "input"), Value("reduced", "float32", (2,), "output"))
     case_id = f"{operator}-13/float32/{sample}[runtime]"
     return (a_wrong_slice if is_wrong else a_slice)(
         "float32", case_id=case_id, operator=operator, sample=sample, values=values,
-        attributes={"axes": axes, "keepdims": keepdims},
+        attributes={"axes": axes, **attributes},
     )  # fmt: skip
 
 
@@ -451,6 +451,19 @@ def test_one_condition_of_two_operators_is_one_cause_although_one_of_them_has_an
     ]  # fmt: skip
     found = {cause.condition: sorted(cause.operators) for cause in causes(*records)}
     assert found == {"number of reduced axes ≥ 2": ["ReduceMax", "ReduceSum"], "keepdims = 0": ["ReduceMax"]}
+
+
+def test_conditions_that_differ_in_a_word_are_one_where_the_wrong_elements_are_alike() -> None:
+    words = ("none", "add", "mul", "max", "min")
+    records = [
+        of_axes("Scatter", f"{word}_{place}", axes=[place % 3], reduction=word, is_wrong=word in ("max", "min"))
+        for word in words for place in range(9)
+    ]  # fmt: skip
+    (cause,) = causes(*records)
+    assert (cause.condition, cause.evidence) == (
+        "reduction = max or min", "18 of 18 cases where it holds, 0 of 27 others",
+    )  # fmt: skip
+    assert [cause.matches(describe_case(each.case)) for each in records] == [each.status != "pass" for each in records]
 
 
 def test_facts_of_reduced_axes_of_channels_and_of_inputs_behind_the_second() -> None:
