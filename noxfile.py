@@ -56,8 +56,7 @@ def windows(session: nox.Session) -> None:
 @nox.session
 def parity(session: nox.Session) -> None:
     """All cases, and 551 records and 20 validations on DirectML, by a parent on Windows and by one on Linux: equal."""
-    folders = os.pathsep.join(("tests", "tests/models"))
-    session.run("python", "tests/parity.py", *session.posargs, env={"PYTHONPATH": folders})
+    session.run("python", "-m", "tests.parity", *session.posargs)
 
 
 @nox.session
@@ -112,19 +111,19 @@ def case_ids(session: nox.Session) -> None:
 @nox.session
 def designs(session: nox.Session) -> None:
     """Chooses the designed cases of operators that have none; `-- --op NAME --most 60` chooses more for one."""
-    session.run("python", "tests/generators/designing.py", *session.posargs, env={"PYTHONPATH": "tests"})
+    session.run("python", "-m", "tests.generators.designing", *session.posargs)
 
 
 @nox.session
 def readings(session: nox.Session) -> None:
     """Names the wrong readings that no case of an operator tells; `-- --op NAME` looks at one operator."""
-    session.run("python", "tests/generators/readings.py", *session.posargs, env={"PYTHONPATH": "tests/mutants"})
+    session.run("python", "-m", "tests.generators.readings", *session.posargs)
 
 
 @nox.session
 def equal_sizes(session: nox.Session) -> None:
     """Choose the sizes of the copies of rewrite rules' graphs that have one size alone."""
-    session.run("python", "tests/generators/graphs/equal_sizes.py", *session.posargs)
+    session.run("python", "-m", "tests.generators.graphs.equal_sizes", *session.posargs)
 
 
 @nox.session

@@ -16,15 +16,18 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import onnx
-from fault_injection import polygraphy_comparison, wrong_node
-from fault_injection.wrong_places import Place, Subject, subjects
-from rates import child_process
-from wrong_nodes import shows
 
+sys.path.insert(0, str(Path(__file__).parents[1]))  # a script is given its own folder alone
+
+from benchmarks.fault_injection import polygraphy_comparison, wrong_node
+from benchmarks.fault_injection.wrong_places import Place, Subject, subjects
+from benchmarks.rates import child_process
+from benchmarks.wrong_nodes import shows
 from epcheck.models.wrong_nodes.all_wrong_nodes import all_wrong_nodes
 from epcheck.models.wrong_nodes.culprit import NAMED
 

@@ -10,6 +10,7 @@ exactly the planted node is named. The feeds are the model's own.
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -18,8 +19,10 @@ from typing import Any
 
 import numpy as np
 import onnx
-from fault_injection import planted_precision, planted_quantizers
 
+sys.path.insert(0, str(Path(__file__).parents[1]))  # a script is given its own folder alone
+
+from benchmarks.fault_injection import planted_precision, planted_quantizers
 from epcheck import api
 
 

@@ -23,8 +23,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
-from rates import larger_suite
 
+sys.path.insert(0, str(Path(__file__).parents[1]))  # a script is given its own folder alone
+
+from benchmarks.rates import larger_suite
 from epcheck.conformance.cache.cache import Cache
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.records.terms import PASS

@@ -32,9 +32,11 @@ from typing import IO, Any
 
 import numpy as np
 import psutil
-from large_model import COMMAND, POLL_S, family
 from onnx import TensorProto, helper
 
+sys.path.insert(0, str(Path(__file__).parents[1]))  # a script is given its own folder alone
+
+from benchmarks.large_model import COMMAND, POLL_S, family
 from epcheck.models.feeds import feeds
 from epcheck.models.zoo.graph_builder import GraphBuilder, fan_in_std
 from epcheck.models.zoo.layers import attend, merge_heads, split_heads

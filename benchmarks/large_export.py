@@ -21,8 +21,10 @@ from typing import Any
 
 import psutil
 import torch
-from large_model import POLL_S, family
 
+sys.path.insert(0, str(Path(__file__).parents[1]))  # a script is given its own folder alone
+
+from benchmarks.large_model import POLL_S, family
 from epcheck.api import ValidateOptions, validate_export
 
 WIDTH, ROWS = 4096, 4

@@ -21,14 +21,15 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-import epcheck_rate
-from epcheck_rate import Setting
-from peers import stored_cases
-from rates import child_process, larger_suite, measurement
-from rates.measurement import Measurement
-from rates.peer_rates import BENCHMARKS, PEERS
-from rates.workload import Workload, built
+sys.path.insert(0, str(Path(__file__).parents[1]))  # a script is given its own folder alone
 
+from benchmarks import epcheck_rate
+from benchmarks.epcheck_rate import Setting
+from benchmarks.peers import stored_cases
+from benchmarks.rates import child_process, larger_suite, measurement
+from benchmarks.rates.measurement import Measurement
+from benchmarks.rates.peer_rates import BENCHMARKS, PEERS
+from benchmarks.rates.workload import Workload, built
 from epcheck.conformance.records import terms
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import Target

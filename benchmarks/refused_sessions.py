@@ -16,9 +16,11 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
+from pathlib import Path
 
-from rates import larger_suite
+sys.path.insert(0, str(Path(__file__).parents[1]))  # a script is given its own folder alone
 
+from benchmarks.rates import larger_suite
 from epcheck.conformance.cache.cache import Cache
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.scheduling.run import run_plan

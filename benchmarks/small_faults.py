@@ -28,18 +28,20 @@ from typing import Any
 
 import numpy as np
 import onnx
-from fault_injection import small_fault
-from fault_injection.narrow_models import build_models
-from peers.polygraphy_environment import interpreter
-from rates import child_process
 
+sys.path.insert(0, str(Path(__file__).parents[1]))  # a script is given its own folder alone
+
+from benchmarks.fault_injection import small_fault
+from benchmarks.fault_injection.narrow_models import build_models
+from benchmarks.peers.polygraphy_environment import interpreter
+from benchmarks.rates import child_process
 from epcheck import api
 from epcheck.conformance.test_data import model_file
 from epcheck.models.feeds import feed_files, feeds
 from epcheck.models.graph import subgraph
 from epcheck.models.graph.wiring import wire
 
-TARGET = "python:fault_injection.small_fault:run"
+TARGET = "python:benchmarks.fault_injection.small_fault:run"
 SCRIPT = Path(__file__).parent / "fault_injection" / "polygraphy_small.py"
 OF_A_MODEL = 2
 LEAST, MOST = 0.005, 0.1

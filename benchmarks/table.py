@@ -21,17 +21,19 @@ from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
-from peers.polygraphy_environment import RUNTIME
-from rates import figures
-from rates.child_process import ChildFailed
-from rates.figures import FIGURES, Figure, Spread
-from rates.measurement import Measurement
-from rates.rows import ROWS, Row
-from rates.workload import Workbench
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+sys.path.insert(0, str(Path(__file__).parents[1]))  # a script is given its own folder alone
+
+from benchmarks.peers.polygraphy_environment import RUNTIME
+from benchmarks.rates import figures
+from benchmarks.rates.child_process import ChildFailed
+from benchmarks.rates.figures import FIGURES, Figure, Spread
+from benchmarks.rates.measurement import Measurement
+from benchmarks.rates.rows import ROWS, Row
+from benchmarks.rates.workload import Workbench
 from epcheck.conformance.targets.choice import why_no_dml
 
 

@@ -12,12 +12,8 @@ from collections.abc import Generator, Iterator
 from functools import cache
 from pathlib import Path
 
-import parallel
 import pytest
 from filelock import FileLock
-from kept_fork_servers import KeptForkServers, keep_fork_servers
-from programs import checked_run
-from wine_limits import find_limit, is_wine
 
 from epcheck.conformance import lab
 from epcheck.conformance.targets.specification import resolve
@@ -27,6 +23,10 @@ from epcheck.generators.case import Case
 from epcheck.generators.sources import version_converted
 from epcheck.generators.sources.version_converted import Conversion, VersionConverted
 from epcheck.models.execution.session import share_workers
+from tests import parallel
+from tests.kept_fork_servers import KeptForkServers, keep_fork_servers
+from tests.programs import checked_run
+from tests.wine_limits import find_limit, is_wine
 
 ROOT = Path(__file__).parents[1]
 

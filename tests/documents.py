@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import small_models
 
 from epcheck import api
 from epcheck.generators.fuzzing.drawing import Source
 from epcheck.generators.registry import operator_of
 from epcheck.generators.serialization import node_json
+from tests.models import small_models
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(

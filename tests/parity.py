@@ -23,13 +23,13 @@ from pathlib import Path
 from typing import Any
 
 import onnx
-import small_models
-import windows_session
 from onnx import TensorProto, helper
 
 from epcheck import reports
 from epcheck.conformance import lab
 from epcheck.models import zoo
+from tests import windows_session
+from tests.models import small_models
 
 CONFIGURATION = """
 [targets.runtime-cpu]

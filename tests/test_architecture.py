@@ -11,7 +11,8 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 import pytest
-from test_imports import MAY_IMPORT, PACKAGES, ROOT
+
+from tests.test_imports import MAY_IMPORT, PACKAGES, ROOT
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
@@ -89,18 +90,20 @@ class Defined(NamedTuple):
 
 class Sources(NamedTuple):
     """What tests hold of all sources. nameless: where an identifier names nothing. unencoded: where what a process
-    prints is read in no stated encoding. asking: files that ask `platform` for what Windows asks WMI."""
+    prints is read in no stated encoding. asking: files that ask `platform` for what Windows asks WMI. bare: where a
+    package of epcheck is imported without `epcheck.`."""
 
     defined: list[Defined]
     nameless: set[str]
     unencoded: list[str]
     asking: set[str]
+    bare: list[str]
 
 
 @cache
 def read_sources() -> Sources:
     """Each source is parsed once; the trees are not kept."""
-    found = Sources([], set(), [], set())
+    found = Sources([], set(), [], set(), [])
     for path in sources():
         for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8"))):
             if (name := identifier(node)) in FORBIDDEN:
@@ -113,6 +116,8 @@ def read_sources() -> Sources:
                 found.unencoded.append(f"{path}:{node.lineno}")
             if isinstance(node, ast.Attribute) and asks_management(node):
                 found.asking.add(str(path))
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                found.bare.extend(f"{path}:{node.lineno}: {name}" for name in bare_packages(node))
     return found
 
 
@@ -126,6 +131,15 @@ def reads_text(node: ast.keyword) -> bool:
 def asks_management(node: ast.Attribute) -> bool:
     """Whether it is one of MANAGED."""
     return node.attr in MANAGED and isinstance(node.value, ast.Name) and node.value.id == "platform"
+
+
+def bare_packages(node: ast.Import | ast.ImportFrom) -> list[str]:
+    """What it imports of epcheck's packages by the names of their folders."""
+    if isinstance(node, ast.Import):
+        names = [alias.name for alias in node.names]
+    else:
+        names = [] if node.level else [node.module or ""]
+    return [name for name in names if name.partition(".")[0] in PACKAGES]
 
 
 def parameters(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -222,6 +236,35 @@ def test_functions_take_few_parameters() -> None:
     defined = read_sources().defined
     too_many = [f"{each.path}: {each.name} takes {each.parameters}" for each in defined if each.parameters > PARAMETERS]
     assert too_many == []
+
+
+def test_a_package_of_epcheck_is_imported_by_its_full_name() -> None:
+    """The root of the checkout is on the path of the tests: `import models` would load `epcheck.models` once more."""
+    assert read_sources().bare == []
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("import models.zoo, numpy", ["models.zoo"]),
+        ("from api import run", ["api"]),
+        ("from reports.store import query", ["reports.store"]),
+        ("from epcheck.reports import store", []),
+        ("from .models import zoo", []),
+        ("from . import cli", []),
+        ("from tests.models import small_models", []),
+    ],
+)
+def test_an_import_by_the_name_of_a_folder_is_found(source: str, names: list[str]) -> None:
+    (node,) = ast.parse(source).body
+    assert isinstance(node, ast.Import | ast.ImportFrom)
+    assert bare_packages(node) == names
+
+
+@pytest.mark.parametrize("folder", ["benchmarks", "docs", "tests"])
+def test_no_installed_package_is_taken_for_a_folder_that_tests_import_from(folder: str) -> None:
+    """A folder without `__init__.py` comes after every installed package of its name."""
+    assert (ROOT / folder / "__init__.py").is_file()
 
 
 def test_an_identifier_says_what_it_names() -> None:

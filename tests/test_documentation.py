@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from documents import ROOT, make_world
 
 from epcheck import api, reports
 from epcheck.conformance.targets.target import Target
+from tests.documents import ROOT, make_world
 
 CASES = 12
 """Cases of each run whose options do not limit them."""

@@ -6,8 +6,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import parallel
 import pytest
+
+from tests import parallel
 
 HERE = Path(__file__).parent
 NOTHING_CHOSEN = {"numprocesses": None, "tx": [], "usepdb": False, "trace": False, "dist": "no"}

@@ -15,9 +15,8 @@ from epcheck.generators import suite
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no parent on Linux beside it")
 
 if sys.platform != "win32":
-    import case_summaries
-    import parity
-    from command_line import epcheck
+    from tests import case_summaries, parity
+    from tests.command_line import epcheck
 
 SAME = {
     "a time": ({"create_s": 0.1, "status": "pass"}, {"create_s": 0.2, "status": "pass"}),

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 import yaml
 from packaging.requirements import Requirement
-from programs import checked_run
+
+from tests.programs import checked_run
 
 ROOT = Path(__file__).parents[1]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

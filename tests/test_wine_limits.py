@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
-import windows_session
-from wine_limits import LIMITS, find_limit
+
+from tests import windows_session
+from tests.wine_limits import LIMITS, find_limit
 
 ROOT = Path(__file__).parents[1]
 

@@ -16,18 +16,18 @@ from pathlib import Path
 
 import onnx
 import pytest
-from command_line import ENVIRONMENT, Done, epcheck
 from onnx import helper
 
 from epcheck.reports import data_process
+from tests.command_line import ENVIRONMENT, Done, epcheck
 
 START = [sys.executable, "-P", "-c", "from epcheck.cli.start import main; main()"]
 """As the console script starts: without the working directory on `sys.path`."""
 
 ONE_AFTER_ANOTHER = f"""
 import json, sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
-from command_line import call
+sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+from tests.command_line import call
 sys.path.pop(0)
 answers, sys.stdout = sys.stdout, sys.stderr
 for line in sys.stdin:

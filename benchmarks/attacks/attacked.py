@@ -16,7 +16,7 @@ from typing import Any
 
 import psutil
 
-from attacks.scenes import Scene
+from benchmarks.attacks.scenes import Scene
 
 IMPORTED = ("epcheck.cli.main", "epcheck.cli.commands.suite.run", "epcheck.cli.commands.models.validate", "pyarrow",
             "epcheck.cli.commands.runs.store", "epcheck.cli.commands.suite.nightly", "onnx.reference")  # fmt: skip

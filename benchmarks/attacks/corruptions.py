@@ -33,15 +33,10 @@ from random import Random
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / "benchmarks"), *(str(ROOT / "tests" / name) for name in (".", "fuzzing", "reports"))]
+sys.path[:0] = [str(ROOT)]
 
 import hypothesis  # noqa: E402
-from command_line import call  # noqa: E402
-from damage import damaged, damaged_lines  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
-from parquet_mutations import OF_COLUMNS, OF_CONTENT, Mutation, mutated  # noqa: E402
-from stored_nights import a_night, keep  # noqa: E402
-from stored_records import a_run, many, stored  # noqa: E402
 
 from epcheck.conformance.cache.cache import Cache  # noqa: E402
 from epcheck.conformance.preparation import prepared_case  # noqa: E402
@@ -52,6 +47,11 @@ from epcheck.generators.sources import harvested as harvested_cases  # noqa: E40
 from epcheck.reports import StoreError, read_records, read_run, write_json, write_outcomes  # noqa: E402
 from epcheck.reports.store.query import query_store  # noqa: E402
 from epcheck.reports.store.store import open_store  # noqa: E402
+from tests.command_line import call  # noqa: E402
+from tests.fuzzing.damage import damaged, damaged_lines  # noqa: E402
+from tests.fuzzing.parquet_mutations import OF_COLUMNS, OF_CONTENT, Mutation, mutated  # noqa: E402
+from tests.reports.stored_nights import a_night, keep  # noqa: E402
+from tests.reports.stored_records import a_run, many, stored  # noqa: E402
 
 RECORDS = tuple(many(24))
 RUN = a_run(len(RECORDS))

@@ -11,8 +11,9 @@ from typing import Any
 import onnx
 import onnx.parser
 from google.protobuf.descriptor import FieldDescriptor
-from hostile_models import BYTES, FLOATS, INTEGERS, MODELS, STRINGS
 from onnx import StringStringEntryProto, TensorProto, helper
+
+from tests.fuzzing.hostile_models import BYTES, FLOATS, INTEGERS, MODELS, STRINGS
 
 HEADER = '<ir_version: 8, opset_import: ["" : 17]> g '
 GREEDY = (

@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests" / "reports")]
+sys.path[:0] = [str(ROOT)]
 
-from attacks import scenes, shards  # noqa: E402
-from attacks.attacked import Attacked, InChild, do_again, faults, program, undisturbed  # noqa: E402
-from attacks.scenes import Scene  # noqa: E402
+from benchmarks.attacks import scenes, shards  # noqa: E402
+from benchmarks.attacks.attacked import Attacked, InChild, do_again, faults, program, undisturbed  # noqa: E402
+from benchmarks.attacks.scenes import Scene  # noqa: E402
 
 NEW_NAMESPACE, NEW_USERS = 0x00020000, 0x10000000
 READ_ONLY, REMOUNT, PRIVATE, RECURSIVE = 1, 32, 1 << 18, 1 << 14

@@ -32,10 +32,10 @@ from typing import Any
 import psutil
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests" / "reports")]
+sys.path[:0] = [str(ROOT)]
 
-from attacks import scenes, shards, victims  # noqa: E402
-from attacks.attacked import (  # noqa: E402
+from benchmarks.attacks import scenes, shards, victims  # noqa: E402
+from benchmarks.attacks.attacked import (  # noqa: E402
     OF_COMMAND,
     OF_OTHERS,
     Attacked,
@@ -46,7 +46,7 @@ from attacks.attacked import (  # noqa: E402
     temporary_files,
     undisturbed,
 )
-from attacks.scenes import Scene  # noqa: E402
+from benchmarks.attacks.scenes import Scene  # noqa: E402
 
 
 class Moment:

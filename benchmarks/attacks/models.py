@@ -31,16 +31,16 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests"), str(ROOT / "tests" / "fuzzing")]
+sys.path[:0] = [str(ROOT)]
 
 import hypothesis  # noqa: E402
 import numpy as np  # noqa: E402
-from command_line import ENVIRONMENT, Done, call, epcheck  # noqa: E402
-from hostile_models import hostile  # noqa: E402
 from onnx import numpy_helper  # noqa: E402
 
-from attacks import shards  # noqa: E402
-from attacks.crafted_models import crafted  # noqa: E402
+from benchmarks.attacks import shards  # noqa: E402
+from benchmarks.attacks.crafted_models import crafted  # noqa: E402
+from tests.command_line import ENVIRONMENT, Done, call, epcheck  # noqa: E402
+from tests.fuzzing.hostile_models import hostile  # noqa: E402
 
 TIMEOUT_S, HANG_S = 5, 300.0
 """What a step of a session may take, and after what a command hangs: the oracle has 180 s of its own."""

@@ -25,10 +25,10 @@ from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / "benchmarks")]
+sys.path[:0] = [str(ROOT)]
 
-from attacks.jailed import arena, forgeries, frames  # noqa: E402
-from attacks.jailed.all_attempts import ATTEMPTS, chosen  # noqa: E402
+from benchmarks.attacks.jailed import arena, forgeries, frames  # noqa: E402
+from benchmarks.attacks.jailed.all_attempts import ATTEMPTS, chosen  # noqa: E402
 
 ANSWERS, FRAMES = "forged answers", "forged frames"
 SCENES = (
@@ -72,7 +72,7 @@ def play(scene: str, level: str, names: list[str]) -> Round:
         (place.root / "order.json").write_text(json.dumps([place.outside.to_json(), ",".join(names)]))
         environment = {
             **os.environ, arena.MARK: place.token, "HOME": str(place.home), "EPCHECK_CACHE": place.outside.cache,
-            "XDG_CACHE_HOME": str(place.home / ".cache"), "PYTHONPATH": str(ROOT / "benchmarks"), "COLUMNS": "400",
+            "XDG_CACHE_HOME": str(place.home / ".cache"), "PYTHONPATH": str(ROOT), "COLUMNS": "400",
             "PYTHONDONTWRITEBYTECODE": "1",
         }  # fmt: skip
         environment.pop(JAIL, None)
@@ -136,7 +136,7 @@ def forge_all(scene: str, level: str) -> Round:
             home = Path(folder, "home")
             home.mkdir()
             environment = {**os.environ, "HOME": str(home), "XDG_CACHE_HOME": str(home / ".cache"),
-                           "PYTHONPATH": str(ROOT / "benchmarks"), "COLUMNS": "200"}  # fmt: skip
+                           "PYTHONPATH": str(ROOT), "COLUMNS": "200"}  # fmt: skip
             environment.pop(JAIL, None)
             if level != "default":
                 environment[JAIL] = level
@@ -219,7 +219,7 @@ def row(found: Round) -> dict[str, object]:
 def main() -> int:
     """See the module."""
     if sys.argv[1:2] == ["--enter"]:
-        from attacks.jailed.entries import enter
+        from benchmarks.attacks.jailed.entries import enter
 
         return enter(sys.argv[2], Path(sys.argv[3]))
     if sys.argv[1:2] == ["--play"]:

@@ -13,12 +13,12 @@ from typing import Any
 
 import onnx
 import onnx.parser
-from stored_records import a_run, many, stored
 
 from epcheck import reports
 from epcheck.conformance.lab.status import status as lab_status
 from epcheck.reports.store.query import query_store
 from epcheck.reports.store.store import open_store
+from tests.reports.stored_records import a_run, many, stored
 
 RECORDS = 2000
 CONFIG = """\

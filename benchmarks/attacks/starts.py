@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / "benchmarks")]
+sys.path[:0] = [str(ROOT)]
 
-from attacks import shards  # noqa: E402
+from benchmarks.attacks import shards  # noqa: E402
 
 PROGRAM = "import os; os.close({0}); from epcheck.cli.start import main; main()"
 """The console script; that its first line is done is known when the descriptor is closed."""

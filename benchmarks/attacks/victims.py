@@ -6,7 +6,7 @@ import time
 
 import psutil
 
-from attacks.attacked import Attacked, marked
+from benchmarks.attacks.attacked import Attacked, marked
 
 POLL_S = 0.02
 COMMAND = "command"

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import onnx
-from real_models import MODELS, fetched
 
+from benchmarks.real_models import MODELS, fetched
 from epcheck.conformance.test_data import model_file
 from epcheck.models.feeds import feeds
 

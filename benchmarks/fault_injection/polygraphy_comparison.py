@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from peers import polygraphy_environment
-from rates import child_process
 
+from benchmarks.fault_injection import wrong_node
+from benchmarks.fault_injection.wrong_places import Place, Subject
+from benchmarks.peers import polygraphy_environment
+from benchmarks.rates import child_process
 from epcheck.models.graph import subgraph
-from fault_injection import wrong_node
-from fault_injection.wrong_places import Place, Subject
 
 NO_FAULT = "none\nnone\nnone"
 SCRIPT = Path(__file__).with_name("polygraphy_wrong.py")

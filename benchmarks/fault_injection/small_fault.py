@@ -1,7 +1,8 @@
-"""A target, `python:fault_injection.small_fault:run`, that is a little wrong in one node, as the environment says.
+"""A target that is a little wrong in one node, as the environment says.
 
-ONNX Runtime's CPU provider without graph optimisation computes everything; the fault changes what the node gives, in
-whatever model or part of one it is. Runs in Polygraphy's environment as well, so it knows nothing of epcheck.
+It is `python:benchmarks.fault_injection.small_fault:run`. ONNX Runtime's CPU provider without graph optimisation
+computes everything; the fault changes what the node gives, in whatever model or part of one it is. Runs in
+Polygraphy's environment as well, so it knows nothing of epcheck.
 """
 
 from __future__ import annotations

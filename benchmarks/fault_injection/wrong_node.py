@@ -1,4 +1,4 @@
-"""A target, `python:fault_injection.wrong_node:run`, one of whose nodes is wrong as the environment says.
+"""A target, `python:benchmarks.fault_injection.wrong_node:run`, one of whose nodes is wrong as the environment says.
 
 The fault is part of the arithmetic: wherever the node turns up, in the whole model, in a part of it, alone, it is
 wrong in the same way. It is known by its operator and the first value that it makes, whatever it receives.

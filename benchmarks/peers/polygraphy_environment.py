@@ -8,7 +8,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 import platformdirs
-from rates import child_process
+
+from benchmarks.rates import child_process
 
 VERSION = "0.53.6"
 GRAPHSURGEON = "0.6.1"

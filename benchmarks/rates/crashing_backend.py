@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import onnxruntime as ort
-from peers.stored_cases import Array, StoredCase
 
-TARGET = "python:rates.crashing_backend:run"
+from benchmarks.peers.stored_cases import Array, StoredCase
+
+TARGET = "python:benchmarks.rates.crashing_backend:run"
 MARKS = "EPCHECK_BENCHMARK_MARKS"
 
 

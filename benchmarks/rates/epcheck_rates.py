@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from benchmarks.rates import child_process, crashing_backend, measurement
+from benchmarks.rates.measurement import Measurement
+from benchmarks.rates.peer_rates import BENCHMARKS, GOOD_OR_FAILURES, PYTEST
+from benchmarks.rates.workload import Workbench, Workload
 from epcheck.conformance.cache.cache import FOLDER
 from epcheck.generators import suite
-from rates import child_process, crashing_backend, measurement
-from rates.measurement import Measurement
-from rates.peer_rates import BENCHMARKS, GOOD_OR_FAILURES, PYTEST
-from rates.workload import Workbench, Workload
 
 EPCHECK = [sys.executable, "-c", "from epcheck.cli.start import main; main()"]
 NO_BASELINE = ("--baseline", "none")
@@ -63,8 +63,8 @@ def pytest(bench: Workbench, target: str, *selection: str) -> Measurement:
 
 def collection(bench: Workbench, rounds: int) -> Measurement:
     """pytest collects the suite so many times over and runs nothing, the whole process."""
-    path = os.pathsep.join(filter(None, (str(BENCHMARKS), os.environ.get("PYTHONPATH"))))
-    larger = ("-p", "rates.larger_suite_plugin", "--rounds", str(rounds), "--collect-only")
+    path = os.pathsep.join(filter(None, (str(BENCHMARKS.parent), os.environ.get("PYTHONPATH"))))
+    larger = ("-p", "benchmarks.rates.larger_suite_plugin", "--rounds", str(rounds), "--collect-only")
     options = (*larger, "--pyargs", "epcheck.conformance", "--ep", "cpu")
     done = child_process.run([*PYTEST, *options], {**os.environ, "PYTHONPATH": path}, bench.folder)
     return Measurement(measurement.pytest_tally(done.stdout)["collected"], done.seconds)
@@ -72,7 +72,7 @@ def collection(bench: Workbench, rounds: int) -> Measurement:
 
 def _report(*options: str, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
     script = [sys.executable, str(BENCHMARKS / "epcheck_rate.py")]
-    return child_process.run([*script, *options], {**os.environ, **(environment or {})}, BENCHMARKS).report
+    return child_process.run([*script, *options], {**os.environ, **(environment or {})}, BENCHMARKS.parent).report
 
 
 def _warm_environment(bench: Workbench) -> dict[str, str]:

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rates.measurement import Measurement
+from benchmarks.rates.measurement import Measurement
 
 MEBIBYTE = 1 << 20
 

@@ -1,6 +1,6 @@
 """A pytest plugin that makes the suite larger, each round with other random data.
 
-PYTHONPATH=benchmarks python -m pytest -p rates.larger_suite_plugin --rounds 5 --pyargs epcheck.conformance
+python -m pytest -p benchmarks.rates.larger_suite_plugin --rounds 5 --pyargs epcheck.conformance
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from benchmarks.rates import larger_suite
 from epcheck.generators import suite
 from epcheck.generators.case import Case
-from rates import larger_suite
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rates.child_process import ChildFailed
+from benchmarks.rates.child_process import ChildFailed
 
 
 @dataclass(frozen=True)

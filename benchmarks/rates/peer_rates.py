@@ -6,13 +6,12 @@ import os
 import sys
 from pathlib import Path
 
-from peers import polygraphy_environment
-
+from benchmarks.peers import polygraphy_environment
+from benchmarks.rates import child_process, measurement
+from benchmarks.rates.measurement import Measurement
+from benchmarks.rates.workload import Workbench, Workload
 from epcheck.conformance import lab
 from epcheck.conformance.targets.target import DML
-from rates import child_process, measurement
-from rates.measurement import Measurement
-from rates.workload import Workbench, Workload
 
 BENCHMARKS = Path(__file__).parents[1]
 PEERS = BENCHMARKS / "peers"

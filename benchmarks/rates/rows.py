@@ -10,9 +10,9 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rates import epcheck_rates, peer_rates
-from rates.measurement import Measurement
-from rates.workload import Workbench
+from benchmarks.rates import epcheck_rates, peer_rates
+from benchmarks.rates.measurement import Measurement
+from benchmarks.rates.workload import Workbench
 
 DML_SELECTION = ("--op", "QLinearConv")
 """What pytest and `epcheck run` are compared on, on DirectML."""

@@ -9,15 +9,14 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 
-import epcheck_rate
-from epcheck_rate import Setting
-from peers import stored_cases
-from peers.stored_cases import StoredCase
-
+from benchmarks import epcheck_rate
+from benchmarks.epcheck_rate import Setting
+from benchmarks.peers import stored_cases
+from benchmarks.peers.stored_cases import StoredCase
+from benchmarks.rates import crashing_backend, larger_suite
 from epcheck.conformance.records.terms import CRASH, PASS
 from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.truth import Outputs, Refusal
-from rates import crashing_backend, larger_suite
 
 SUITE_ROUNDS = 2
 PASSING_ROUNDS = 4

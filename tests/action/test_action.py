@@ -14,11 +14,11 @@ from pathlib import Path
 
 import onnx
 import pytest
-from github_service import ON_BRANCH, Service, packed_folder, run, serving, variables
-from small_models import layers
-from workflow import Played, play
 
 from epcheck import reports
+from tests.action.github_service import ON_BRANCH, Service, packed_folder, run, serving, variables
+from tests.action.workflow import Played, play
+from tests.models.small_models import layers
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = Path(__file__).parent / "golden"

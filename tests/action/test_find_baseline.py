@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from github_service import ELSEWHERE, FORK, ON_BRANCH, OURS, Service, run, serving
+
+from tests.action.github_service import ELSEWHERE, FORK, ON_BRANCH, OURS, Service, run, serving
 
 PROGRAM = Path(__file__).parents[2] / "action" / "find_baseline.py"
 A_RUN = {"runs/20261120-000000-aaaa/run.json": b"{}"}

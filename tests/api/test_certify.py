@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import call, refused
 
 from epcheck import api
 from epcheck.api.option import OptionError
@@ -25,6 +24,7 @@ from epcheck.reports.certificate import certificate as certificates
 from epcheck.reports.certificate import folder as folders
 from epcheck.reports.certificate.certificate import Certificate, make_certificate
 from epcheck.reports.checksum import line_with_checksum
+from tests.command_line import call, refused
 
 SUITE = "0" * 64
 

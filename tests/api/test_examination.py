@@ -24,7 +24,6 @@ import onnx
 import onnx.parser
 import psutil
 import pytest
-from command_line import call
 
 from epcheck import api
 from epcheck.api.models.examining import examination, examiner, examiner_process, messages
@@ -39,6 +38,7 @@ from epcheck.conformance.workers.fork_server import ForkedWorker
 from epcheck.conformance.workers.program import protocol
 from epcheck.generators.array import Array
 from epcheck.models.inspection.inspect import Finding
+from tests.command_line import call
 
 MODEL = Path("a.onnx")
 Say = Callable[[str], None]
@@ -53,14 +53,11 @@ ADD = '<ir_version: 8, opset_import: ["" : 17]> g (float[2] x) => (float[2] y) <
 
 
 @pytest.fixture(autouse=True)
-def _found_by_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """This module has a name that the other process can import."""
+def _found_by_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other process imports this module from the checkout, which must not be the working directory, also not where
+    another module's tests have such a process: with another path there is a new one."""
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
-    monkeypatch.setitem(sys.modules, "test_examination", sys.modules[__name__])
-    own = (answers, refused, raises, missing, dies, hangs, stops, eats, prints, lies, orphans, tells_its_bounds, temp,
-           has_imported)  # fmt: skip
-    for function in own:
-        monkeypatch.setattr(function, "__module__", "test_examination")
+    monkeypatch.chdir(tmp_path)
 
 
 def answers(options: str, say: Say) -> tuple[str, Array]:

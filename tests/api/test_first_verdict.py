@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from stored_records import a_run, a_slice, a_wrong_slice
 
 from epcheck import api
 from epcheck.api.progress import SILENT
@@ -18,6 +17,7 @@ from epcheck.api.suite import run as run_module
 from epcheck.conformance.records.record import Record, encode
 from epcheck.conformance.scheduling.plan import AWAITED
 from epcheck.generators import suite
+from tests.reports.stored_records import a_run, a_slice, a_wrong_slice
 
 
 class Sentences:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import onnxruntime
 import pytest
-from command_line import call, refused
 
 from epcheck import api
 from epcheck.api.machine.probe import _limit_to_release
 from epcheck.conformance.targets import claim_file
 from epcheck.conformance.targets.specification import resolve
+from tests.command_line import call, refused
 
 
 @pytest.fixture(scope="module")

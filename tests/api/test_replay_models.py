@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from command_line import call
 from onnx import TensorProto, helper, numpy_helper
 
 from epcheck.api import ReplayOptions, replay
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.targets.target import Target
+from tests.command_line import call
 
 SAMPLE = np.array([[-1.0, 2.0, 3.0], [0.5, -0.25, 8.0]], np.float32)
 

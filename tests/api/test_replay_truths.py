@@ -9,12 +9,12 @@ import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper
-from small_cases import HERE
 
 from epcheck import api
 from epcheck.conformance.records import terms
 from epcheck.conformance.test_data.model_file import ModelFileError
 from epcheck.generators.array import Array
+from tests.conformance.small_cases import HERE
 
 NAN_FIRST = "TopK-11/float32/nan_largest[initializer]"
 """The standard leaves the place of NaN open, so several pairs are accepted."""

@@ -8,9 +8,6 @@ from pathlib import Path
 
 import onnx
 import pytest
-import small_models
-from command_line import call, refused
-from speed_reports import REPORT, compared
 
 from epcheck import api, reports
 from epcheck.api.suite.speed import Size, SpeedOptions, SpeedResult, describe, select_nodes
@@ -19,6 +16,9 @@ from epcheck.conformance.records.speed import (
     UNDECIDED,
 )
 from epcheck.conformance.targets.specification import resolve
+from tests.command_line import call, refused
+from tests.models import small_models
+from tests.reports.speed_reports import REPORT, compared
 
 HERE = Path(__file__).parents[1] / "conformance" / "speed"
 

@@ -6,12 +6,12 @@ import importlib.metadata
 from pathlib import Path
 
 import pytest
-from command_line import call
 
 from epcheck import api
 from epcheck.api.machine import status as module
 from epcheck.conformance.targets.choice import Choice
 from epcheck.conformance.targets.recipes.recipe import RECIPES
+from tests.command_line import call
 
 NO_LAB = "the lab is not installed; run: epcheck lab install"
 

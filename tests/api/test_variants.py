@@ -8,7 +8,6 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from small_cases import HERE
 
 from epcheck import api, reports
 from epcheck.api import Axis, RunOptions
@@ -16,6 +15,7 @@ from epcheck.conformance.cluster.node import ClusterError
 from epcheck.conformance.records.record import encode
 from epcheck.conformance.targets.target import TargetError
 from epcheck.reports import StoreError
+from tests.conformance.small_cases import HERE
 
 
 def options(root: Path, *axes: Axis, **more: object) -> RunOptions:

@@ -17,12 +17,22 @@ import pytest
 if sys.platform == "win32":
     pytest.skip("the attacks are made with POSIX signals and processes", allow_module_level=True)
 
-from attacks import attacked, corruptions, crafted_models, kills, models, peer, scenes, shards, starts, victims
-from attacks.attacked import Ended
-from attacks.jailed import arena, attempt, forgeries, frames
-from command_line import Done
-
+from benchmarks.attacks import (
+    attacked,
+    corruptions,
+    crafted_models,
+    kills,
+    models,
+    peer,
+    scenes,
+    shards,
+    starts,
+    victims,
+)
+from benchmarks.attacks.attacked import Ended
+from benchmarks.attacks.jailed import arena, attempt, forgeries, frames
 from epcheck.api.models.examining import messages
+from tests.command_line import Done
 
 
 def test_crafted_models_are_many_and_different(tmp_path: Path) -> None:
@@ -272,7 +282,7 @@ def test_no_forged_frame_passes_or_holds_a_run(name: str, tmp_path: Path, monkey
     environment = {
         **os.environ,
         "HOME": str(tmp_path / "home"),
-        "PYTHONPATH": str(Path(__file__).parents[2] / "benchmarks"),
+        "PYTHONPATH": str(Path(__file__).parents[2]),
     }
     assert frames.forge(name, tmp_path, environment) == ""
 

@@ -6,15 +6,15 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import providers
 import pytest
-from peers import stored_cases
-from peers.stored_cases import StoredCase
-from providers import Bench
-from rates import larger_suite
-from rates.measurement import Measurement
-from rates.workload import Workload, built
 
+from benchmarks import providers
+from benchmarks.peers import stored_cases
+from benchmarks.peers.stored_cases import StoredCase
+from benchmarks.providers import Bench
+from benchmarks.rates import larger_suite
+from benchmarks.rates.measurement import Measurement
+from benchmarks.rates.workload import Workload, built
 from epcheck.conformance.targets.specification import resolve
 
 CPU = resolve("cpu")

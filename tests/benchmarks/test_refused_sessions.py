@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import refused_sessions
-
+from benchmarks import refused_sessions
 from epcheck.conformance.scheduling.trace import Span
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import table
-from peers import stored_cases
-from peers.stored_cases import StoredCase
-from rates import child_process, crashing_backend, figures, larger_suite, measurement, rows
-from rates.figures import FIGURES, Figure, Spread
-from rates.measurement import Measurement
-from table import Results
 
+from benchmarks import table
+from benchmarks.peers import stored_cases
+from benchmarks.peers.stored_cases import StoredCase
+from benchmarks.rates import child_process, crashing_backend, figures, larger_suite, measurement, rows
+from benchmarks.rates.figures import FIGURES, Figure, Spread
+from benchmarks.rates.measurement import Measurement
+from benchmarks.table import Results
 from epcheck.generators import suite
 
 

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from command_line import START
 
 from epcheck.api.suite import listing
 from epcheck.cli import cache, completion, main
 from epcheck.cli.completion import OF_ARGUMENT, OF_FLAG, SuiteNames
+from tests.command_line import START
 
 TAB_S = 0.5
 """Seconds of CPU that an answer may take."""

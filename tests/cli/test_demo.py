@@ -6,11 +6,11 @@ import webbrowser
 from pathlib import Path
 
 import pytest
-from command_line import call
 
 from epcheck import reports
 from epcheck.api.machine.demo import TARGET
 from epcheck.api.machine.demo_provider import FAULTS, OPERATORS
+from tests.command_line import call
 
 
 @pytest.fixture

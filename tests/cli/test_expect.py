@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from command_line import call, refused
-from stored_records import a_run, a_slice, a_wrong_slice, stored
 
 from epcheck.conformance.targets import expectation_file
 from epcheck.conformance.targets.expectation import Expectation, ExpectationError, is_case_id
 from epcheck.conformance.targets.expectation_file import Found, Tolerance
 from epcheck.generators import suite
+from tests.command_line import call, refused
+from tests.reports.stored_records import a_run, a_slice, a_wrong_slice, stored
 
 FILE = "expectations.toml"
 EXISTING = '# Why we keep this file.\n\n[[expect]]\ncase = "TopK-*"\nstatus = "crash"\nreason = "old"\n'

@@ -13,11 +13,11 @@ from typing import Annotated
 
 import pytest
 import typer
-from command_line import call
 
 from epcheck.cli import cache as kept
 from epcheck.cli import main
 from epcheck.cli.outline import Outline, build_app, describe_app
+from tests.command_line import call
 
 HELP_S = 0.6
 """Seconds of CPU that the help of a command may take; without what is kept it is over 1."""

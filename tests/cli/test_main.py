@@ -18,8 +18,6 @@ from typing import Any
 
 import psutil
 import pytest
-from command_line import ENVIRONMENT, START, call, epcheck, refused
-from small_cases import HERE
 
 from epcheck import reports
 from epcheck.api import RunOptions
@@ -28,6 +26,8 @@ from epcheck.conformance.records.run import Run
 from epcheck.conformance.records.terms import FAILURE
 from epcheck.conformance.scheduling.shard import Shard
 from epcheck.generators import exclusions, registry
+from tests.command_line import ENVIRONMENT, START, call, epcheck, refused
+from tests.conformance.small_cases import HERE
 
 pytestmark = pytest.mark.slow  # commands in processes of their own
 

@@ -12,12 +12,12 @@ from urllib.parse import unquote
 from xml.etree import ElementTree
 
 import pytest
-from command_line import Done, call, refused
-from small_cases import HERE
 
 from epcheck.conformance.targets.choice import Choice
 from epcheck.reports.store.run_file import StoredRun
 from epcheck.reports.store.store import open_store
+from tests.command_line import Done, call, refused
+from tests.conformance.small_cases import HERE
 
 TARGET = "python:turning_backend:answer"
 CASES = ("--op", "Slice", "--dtype", "float32", "-k", "rank_", "--limit", "2")

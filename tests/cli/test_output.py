@@ -9,11 +9,11 @@ from typing import Any
 
 import onnx
 import pytest
-from command_line import call, refused
-from small_cases import HERE
-from small_models import layers
 
 from epcheck import reports
+from tests.command_line import call, refused
+from tests.conformance.small_cases import HERE
+from tests.models.small_models import layers
 
 CASES = ("--op", "Slice", "--dtype", "float32", "-k", "rank_", "--limit", "3", "--baseline", "none", "--no-reference")
 WRONG = "python:turning_backend:answer"

@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import call
-from small_cases import HERE
 
 from epcheck.cli import pytest_plugin
+from tests.command_line import call
+from tests.conformance.small_cases import HERE
 
 ROOT = HERE.parents[1]
 PACKAGE = ("--pyargs", "epcheck.conformance")

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import onnx
 import pytest
-from command_line import call
-from small_models import layers
+
+from tests.command_line import call
+from tests.models.small_models import layers
 
 HERE = Path(__file__).parents[1] / "models"
 

@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from command_line import Done, call, refused
 from onnx import TensorProto, helper, numpy_helper
-from small_cases import HERE
 
 from epcheck.api import ReplayOptions, replay
 from epcheck.conformance.records.terms import MISMATCH, PASS
@@ -22,6 +20,8 @@ from epcheck.conformance.test_data.model_file import ModelFileError
 from epcheck.generators.array import Array
 from epcheck.generators.citation import statement
 from epcheck.generators.truth import Output, Ulp
+from tests.command_line import Done, call, refused
+from tests.conformance.small_cases import HERE
 
 pytestmark = pytest.mark.slow  # commands in processes of their own
 

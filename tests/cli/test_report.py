@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from stored_records import a_run, a_slice, stored
 from typer.testing import CliRunner, Result
 
 from epcheck.cli.main import app
+from tests.reports.stored_records import a_run, a_slice, stored
 
 OLDER, NEWER = "20250102-030405-beef", "20250102-030406-cafe"
 

@@ -13,13 +13,13 @@ from xml.etree import ElementTree
 
 import onnx
 import pytest
-from command_line import call
-from small_cases import HERE
-from small_models import layers
 
 from epcheck import reports
 from epcheck.api.suite.repro import repro_command
 from epcheck.conformance.records.repro_command import of_variant, quote_command
+from tests.command_line import call
+from tests.conformance.small_cases import HERE
+from tests.models.small_models import layers
 
 CASE = "Slice-13/float32/steps_omitted[runtime]"
 TARGET = "python:turning_backend:answer"

@@ -10,13 +10,13 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from command_line import Done, call, refused
 from onnx import helper, numpy_helper
-from small_cases import HERE
 
 from epcheck import api, reports
 from epcheck.api.suite import shown_case
 from epcheck.generators import suite
+from tests.command_line import Done, call, refused
+from tests.conformance.small_cases import HERE
 
 CASE = "Slice-13/float32/axes_omitted_steps[initializer]"
 TARGET = "python:turning_backend:answer"

@@ -10,7 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
-from command_line import ENVIRONMENT, START
+
+from tests.command_line import ENVIRONMENT, START
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals and streams")
 

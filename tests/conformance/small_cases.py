@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import psutil
-from faulty_backends import FAULTS
 from onnx import TensorProto, helper
 
 from epcheck.conformance.records.record import Record
@@ -22,6 +21,7 @@ from epcheck.conformance.workers.process import find_guarded_worker
 from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.truth import Output, Outputs, Refusal, Truth
+from tests.conformance.faulty_backends import FAULTS
 
 HERE = Path(__file__).parent
 

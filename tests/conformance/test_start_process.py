@@ -11,7 +11,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from test_imports import nodes_of
 
 from epcheck.conformance import start_process as module
 from epcheck.conformance.start_process import (
@@ -21,6 +20,7 @@ from epcheck.conformance.start_process import (
     run_process,
     start_process,
 )
+from tests.test_imports import nodes_of
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("generators", "conformance", "models", "reports", "api", "cli")

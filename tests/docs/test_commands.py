@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 import typer
-from documents import PAGES, ROOT, in_blocks, in_sentences
 
 from epcheck.cli import main
+from tests.documents import PAGES, ROOT, in_blocks, in_sentences
 
 INCOMPLETE = ("MissingParameter", "NoArgsIsHelpError")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-import pictures
 import pytest
-import suite_numbers
-from case_ids import released
-from documents import ROOT
+
+from docs.site import pictures, suite_numbers
+from tests.documents import ROOT
+from tests.generators.case_ids import released
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 RELEASED = {name: int(line.split()[0]) for name, line in released().items()}

@@ -16,14 +16,14 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-import small_models
-from command_line import call
-from documents import PAGES, ROOT, in_blocks, make_world
-from fault_injection.planted_precision import planted
-from fault_injection.planted_quantizers import Parts
 from onnx import numpy_helper
 
+from benchmarks.fault_injection.planted_precision import planted
+from benchmarks.fault_injection.planted_quantizers import Parts
 from epcheck import api
+from tests.command_line import call
+from tests.documents import PAGES, ROOT, in_blocks, make_world
+from tests.models import small_models
 
 NOT_RUN = (
     r"^env (create|remove|pack)|^lab |^bisect |^claims refresh",  # installs, or asks the network

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import prose
 import pytest
+
+from docs.site import prose
 
 RULES = prose.read_rules()
 

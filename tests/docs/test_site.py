@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 import typer
-from browsing import Browser, browser, driver
-from command_line import call
 
 from epcheck import api
 from epcheck.cli import main
+from tests.command_line import call
+from tests.reports.browsing import Browser, browser, driver
 
 __all__ = ["browser", "driver"]
 

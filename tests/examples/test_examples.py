@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from command_line import ENVIRONMENT, Done
+
+from tests.command_line import ENVIRONMENT, Done
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from command_line import ENVIRONMENT, Done
+
+from tests.command_line import ENVIRONMENT, Done
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NEGATED = """

@@ -8,13 +8,13 @@ from typing import Any
 
 import hypothesis
 import pytest
-from damage import damaged, examples
 from hypothesis import strategies as st
 
 from epcheck.conformance.targets import claim_file, expectation_file
 from epcheck.conformance.targets.config import load_config
 from epcheck.conformance.targets.specification import describe_target
 from epcheck.generators.error import EpcheckError
+from tests.fuzzing.damage import damaged, examples
 
 CONFIG = b"""
 [targets.mine]

@@ -11,12 +11,12 @@ import hypothesis
 import numpy as np
 import onnx.parser
 import pytest
-from damage import damaged, examples
 from hypothesis import strategies as st
 
 from epcheck.generators.error import EpcheckError
 from epcheck.models.feeds import feeds
 from epcheck.models.feeds.feed_files import FeedError
+from tests.fuzzing.damage import damaged, examples
 
 MODEL = onnx.parser.parse_model(
     '<ir_version: 8, opset_import: ["" : 17]> g (float[2, 3] x) => (float[2, 3] y) { y = Relu(x) }'

@@ -12,7 +12,6 @@ from typing import Any, cast
 import hypothesis
 import numpy as np
 import pytest
-from damage import damaged, examples, with_hostile_values
 from hypothesis import strategies as st
 
 from epcheck.conformance.preparation import prepared_case
@@ -26,6 +25,7 @@ from epcheck.conformance.workers.program import protocol
 from epcheck.conformance.workers.session_result import session_result
 from epcheck.generators import suite
 from epcheck.models.execution import model_outcome
+from tests.fuzzing.damage import damaged, examples, with_hostile_values
 
 MALFORMED = (KeyError, TypeError, ValueError, OverflowError, MemoryError)
 """What a reader of an answer may raise: whoever waits for it takes the worker for lost then."""

@@ -11,9 +11,6 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
-from command_line import call, refused
-from damage import examples
-from hostile_models import MODELS, hostile
 from onnx import TensorProto, helper
 
 from epcheck.conformance.test_data import model_file
@@ -24,6 +21,9 @@ from epcheck.models.graph import feedable
 from epcheck.models.oracle import oracle
 from epcheck.models.oracle.node import OracleError
 from epcheck.models.validation.runnable import runnable
+from tests.command_line import call, refused
+from tests.fuzzing.damage import examples
+from tests.fuzzing.hostile_models import MODELS, hostile
 
 
 def looked_at(path: Path) -> None:

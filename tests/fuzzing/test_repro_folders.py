@@ -9,11 +9,11 @@ from typing import Any
 
 import hypothesis
 import pytest
-from command_line import Done, call
-from damage import damaged, examples, with_hostile_values
 from hypothesis import strategies as st
 
 from epcheck import api
+from tests.command_line import Done, call
+from tests.fuzzing.damage import damaged, examples, with_hostile_values
 
 CASES = (
     "Relu-14/float32/ordinary[runtime]",

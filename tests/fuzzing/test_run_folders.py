@@ -11,16 +11,16 @@ from typing import Any
 
 import hypothesis
 import pytest
-from command_line import Done, call
-from damage import damaged, damaged_lines, examples, with_hostile_values
 from hypothesis import strategies as st
-from stored_records import a_run, many, stored
 
 from epcheck.conformance.records import strict_json
 from epcheck.conformance.records.record import Record, encode
 from epcheck.reports import StoreError, create, read_records, read_run, resume, write_json, write_outcomes
 from epcheck.reports.checksum import document_with_checksum, line_with_checksum
 from epcheck.reports.runs.run_folder import UncheckedWarning
+from tests.command_line import Done, call
+from tests.fuzzing.damage import damaged, damaged_lines, examples, with_hostile_values
+from tests.reports.stored_records import a_run, many, stored
 
 RECORDS = tuple(many(12))
 RUN = a_run(len(RECORDS))

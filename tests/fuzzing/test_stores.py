@@ -13,12 +13,7 @@ import hypothesis
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from command_line import call
-from damage import damaged, examples, with_hostile_values
 from hypothesis import strategies as st
-from parquet_mutations import OF_CONTENT, mutated
-from stored_nights import a_night, keep
-from stored_records import many
 
 from epcheck.conformance.records import strict_json
 from epcheck.reports.checksum import NO_CHECKSUMS, PARQUET_KEY, parquet_with_checksums
@@ -26,6 +21,11 @@ from epcheck.reports.runs import parquet
 from epcheck.reports.store.query import query_store
 from epcheck.reports.store.run_file import ProblemKind
 from epcheck.reports.store.store import open_store
+from tests.command_line import call
+from tests.fuzzing.damage import damaged, examples, with_hostile_values
+from tests.fuzzing.parquet_mutations import OF_CONTENT, mutated
+from tests.reports.stored_nights import a_night, keep
+from tests.reports.stored_records import many
 
 COMMANDS = (
     ("trend", "--store", "store", "--html", "trend.html"), ("site", "store", "--out", "site"),

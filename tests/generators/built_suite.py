@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 import numpy as np
-from whole_suite import whole_suite
 
 from epcheck.generators import registry, suite
 from epcheck.generators.array import Array
@@ -16,6 +15,7 @@ from epcheck.generators.node import Node, Operand
 from epcheck.generators.schema import schema
 from epcheck.generators.sources.case_source import CaseSource
 from epcheck.generators.truth import Outputs, Selection, Truth
+from tests.whole_suite import whole_suite
 
 FIRST = ("Slice", "TopK", "QLinearConv")
 """Operators of which more is asserted than of all."""

@@ -26,8 +26,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-from built_suite import DEVIATIONS, NO_INFERENCE
-from node_aspects import describe_aspects
 
 from epcheck.api import RunOptions, run
 from epcheck.conformance.preparation.prepared_case import directml_opinion
@@ -47,6 +45,8 @@ from epcheck.generators.sources.designs import FILE, WORTH, Design, parse_line, 
 from epcheck.generators.suite import cases
 from epcheck.generators.truth import Open, Outputs, Refusal
 from epcheck.reports.runs.run_folder import read_records
+from tests.generators.built_suite import DEVIATIONS, NO_INFERENCE
+from tests.generators.node_aspects import describe_aspects
 
 CANDIDATES, TRIES = 1500, 12
 """Variations of an operator among which is chosen, and how many are drawn for each at most."""

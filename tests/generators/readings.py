@@ -18,9 +18,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from mutant import outputs_of
-from test_mutants import UNREAD
-from wrong_reading import WRITTEN, change_array, list_misreadings
 
 from epcheck.conformance.comparison import compare
 from epcheck.generators import suite
@@ -32,6 +29,9 @@ from epcheck.generators.operator import FOREIGN, Operator
 from epcheck.generators.operator_index import family_folder
 from epcheck.generators.registry import all_operators, operator_of
 from epcheck.generators.truth import Outputs, Refusal, Selection, Truth
+from tests.generators.wrong_reading import WRITTEN, change_array, list_misreadings
+from tests.mutants.mutant import outputs_of
+from tests.mutants.test_mutants import UNREAD
 
 MOST_ELEMENTS = 1 << 14
 """Of an input or an output of a case that is looked at."""

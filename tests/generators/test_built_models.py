@@ -16,10 +16,7 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-from built_suite import DEVIATIONS, NO_INFERENCE, built_first, built_suite
-from mutant import outputs_of
 from onnx import numpy_helper
-from whole_suite import whole_suite
 
 from epcheck.conformance.comparison import compare
 from epcheck.conformance.preparation import prepared_case
@@ -29,6 +26,9 @@ from epcheck.generators.case import BuiltCase
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.operator import DECLARED
 from epcheck.generators.truth import Output, Outputs, Refusal, Selection, Ulp
+from tests.generators.built_suite import DEVIATIONS, NO_INFERENCE, built_first, built_suite
+from tests.mutants.mutant import outputs_of
+from tests.whole_suite import whole_suite
 
 HERE = Path(__file__).parent
 
@@ -286,11 +286,10 @@ def test_the_same_id_gives_the_same_bytes_in_another_process() -> None:
     """Every third case; strings have other hashes there."""
     program = (
         "import gc; gc.disable()\n"
-        "import test_built_models as t\n"
+        "from tests.generators import test_built_models as t\n"
         "print(t.digest(case.build() for case in t.whole_suite()[::3]), hash('a'))"
     )
-    folders = [str(HERE), str(HERE.parent), str(HERE.parent / "mutants")]
-    path = os.pathsep.join([*folders, os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join([str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")])
     seed = next(seed for seed in ("0", "4711") if seed != os.environ.get("PYTHONHASHSEED"))
     environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": path}
     done = subprocess.run(

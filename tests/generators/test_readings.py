@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from built_suite import built_case
-from readings import find_reason, find_undetected, list_answers, list_cases
-from wrong_reading import list_misreadings
 
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.registry import all_operators, operator_of
 from epcheck.generators.suite import case_by_id
+from tests.generators.built_suite import built_case
+from tests.generators.readings import find_reason, find_undetected, list_answers, list_cases
+from tests.generators.wrong_reading import list_misreadings
 
 X = np.array([[1.5, -2.0, np.nan], [4.0, 5.0, -0.0]], np.float32)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import runtime_schemas
 
 from epcheck.generators import graph, schema
 from epcheck.generators.case import Sample
 from epcheck.generators.operator import spread
+from tests.generators import runtime_schemas
 
 
 @pytest.mark.parametrize(

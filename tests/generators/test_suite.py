@@ -8,14 +8,14 @@ from functools import cache
 
 import numpy as np
 import pytest
-from built_suite import FIRST, built_case
-from case_ids import released, summed_up
-from whole_suite import whole_suite, whole_suite_ids
 
 from epcheck.generators import graph, operator, registry, schema, suite
 from epcheck.generators.array import Array
 from epcheck.generators.case import Case, CaseContext, Sample
 from epcheck.generators.case_pattern import matches
+from tests.generators.built_suite import FIRST, built_case
+from tests.generators.case_ids import released, summed_up
+from tests.whole_suite import whole_suite, whole_suite_ids
 
 
 def test_there_are_at_least_twenty_thousand_cases() -> None:

@@ -10,7 +10,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from programs import checked_run
+
+from tests.programs import checked_run
 
 pytestmark = pytest.mark.slow
 

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from test_windows import REQUIREMENTS
 
 from epcheck import reports
 from epcheck.conformance import lab
 from epcheck.conformance.lab.packages.wheels import FOR_WINDOWS
+from tests.installs.test_windows import REQUIREMENTS
 
 pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="the lab is for Linux"),

@@ -9,7 +9,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from programs import checked_run
+
+from tests.programs import checked_run
 
 pytestmark = pytest.mark.slow
 

@@ -17,10 +17,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import windows_session
 
 from epcheck import reports
 from epcheck.conformance import lab
+from tests import windows_session
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there the whole suite runs on Windows itself")
 

@@ -3,16 +3,20 @@ decoder, or the runtime that runs it, may have."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
-from in_process_targets import session
 from onnx import TensorProto, helper, numpy_helper
+
+sys.path.insert(0, str(Path(__file__).parents[2]))  # a worker is given the folder of this module alone
 
 from epcheck.models.zoo.graph_builder import GraphBuilder, fan_in_std
 from epcheck.models.zoo.layers import attend, merge_heads, split_heads
+from tests.models.in_process_targets import session
 
 VOCABULARY, POSITIONS, WIDTH, HEADS, KEY_HEADS, SIZE, LAYERS = 61, 64, 64, 4, 2, 16, 2
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 import ctypes
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import onnx
-from in_process_targets import Wrong
+
+sys.path.insert(0, str(Path(__file__).parents[2]))  # a worker is given the folder of this module alone
+
+from tests.models.in_process_targets import Wrong
 
 _calls: list[int] = []
 

@@ -13,8 +13,6 @@ from dataclasses import replace
 from random import Random
 
 import numpy as np
-from mutant import Mutant, attribute, by_truth, inputs, misread, outputs_of, swapped
-from test_mutants import is_wrong
 
 from epcheck.generators import registry
 from epcheck.generators.array import Array
@@ -22,6 +20,8 @@ from epcheck.generators.case import BuiltCase
 from epcheck.generators.fuzzing.drawing import Space, Tally
 from epcheck.generators.fuzzing.drawn_case import case_of
 from epcheck.generators.node import Attribute, Node
+from tests.mutants.mutant import Mutant, attribute, by_truth, inputs, misread, outputs_of, swapped
+from tests.mutants.test_mutants import is_wrong
 
 Change = Callable[[Array], Array]
 """What a kernel makes of a tensor that has elements, of the same shape and dtype."""

@@ -1,6 +1,6 @@
 """How fuzzing fares against the mutants: how many drawn nodes tell, and how small the nodes become that tell them.
 
-    python tests/mutants/fuzzed.py --mutants 300 --seconds 60
+    python -m tests.mutants.fuzzed --mutants 300 --seconds 60
 
 draws nodes of each mutant's operator from its declaration alone, until one tells the mutant or the time (of CPU) is
 over, and makes that node small. It prints what was not found and what stayed large, and one line of figures; its exit
@@ -17,13 +17,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
-from mutant import Mutant
-from test_mutants import MUTANTS, NO_MEANING, is_wrong
-
 from epcheck.generators import registry
 from epcheck.generators.fuzzing import drawing, reduction
 from epcheck.generators.fuzzing.drawing import Drawn, Space, Tally
 from epcheck.generators.fuzzing.drawn_case import case_of
+from tests.mutants.mutant import Mutant
+from tests.mutants.test_mutants import MUTANTS, NO_MEANING, is_wrong
 
 MOST_DIMS, MOST_ELEMENTS = 3, 8
 """Of each input of a node that is small."""

@@ -1,6 +1,6 @@
 """How many narrow faults the suite meets: each is wrong for nodes that have one property, and right for all others.
 
-    python tests/mutants/narrow.py --faults 300
+    python -m tests.mutants.narrow --faults 300
 
 Nobody chooses the properties: a node is drawn from the declaration of an operator (as `epcheck fuzz` does), and what
 it has is what the fault is about: a size, a rank, a dtype, the value of an attribute, two such values together, a

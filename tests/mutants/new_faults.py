@@ -1,7 +1,7 @@
 """How many faults the suite finds that nobody has seen: half of them narrow, all drawn by rule.
 
-    python tests/mutants/new_faults.py --faults 300 --seed 31 --seed 32
-    python tests/mutants/new_faults.py --among ids.txt
+    python -m tests.mutants.new_faults --faults 300 --seed 31 --seed 32
+    python -m tests.mutants.new_faults --among ids.txt
 
 Half of the faults of each seed are narrow (`narrow.py`: wrong for nodes that have one property), half broad
 (`broad.py`: wrong in one step). Prints those that no case of the suite tells, and for each seed one line of figures;
@@ -18,10 +18,9 @@ from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 
-import broad
-import narrow
-from mutant import Mutant
-from test_mutants import MODULES, built, cases
+from tests.mutants import broad, narrow
+from tests.mutants.mutant import Mutant
+from tests.mutants.test_mutants import MODULES, built, cases
 
 WANTED = 0.97
 """Share of the faults that have to be found."""
@@ -30,7 +29,7 @@ WANTED = 0.97
 @cache
 def families() -> dict[str, str]:
     """Operator -> the family that it belongs to: the folder of its faults."""
-    return {m.operator: module.split(".")[1] for module in MODULES for m in import_module(module).MUTANTS}
+    return {m.operator: module.split(".")[-2] for module in MODULES for m in import_module(module).MUTANTS}
 
 
 def main(arguments: list[str]) -> int:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from itertools import islice
 from random import Random
 
-import fuzzed
 import pytest
-from mutant import Mutant
-from test_mutants import MUTANTS
+
+from tests.mutants import fuzzed
+from tests.mutants.mutant import Mutant
+from tests.mutants.test_mutants import MUTANTS
 
 SAMPLED, DRAWS = 60, 4000
 """Mutants, and draws for each: on one core that is a second or two, and at most some ten."""

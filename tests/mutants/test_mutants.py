@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mutant import Answer, Mutant, implemented
 
 from epcheck.conformance.comparison import compare
 from epcheck.conformance.records import record
@@ -20,15 +19,17 @@ from epcheck.generators import registry, suite
 from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.graphs.graph_sample import KINDS
 from epcheck.generators.truth import Refusal
+from tests.mutants.mutant import Answer, Mutant, implemented
 
-FOLDER = Path(__file__).parent
-MODULES = [".".join(path.relative_to(FOLDER).with_suffix("").parts) for path in sorted(FOLDER.glob("faults/*/*.py"))]
+ROOT = Path(__file__).parents[2]
+FILES = sorted(ROOT.glob("tests/mutants/faults/*/*.py"))
+MODULES = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in FILES]
 MUTANTS: list[Mutant] = [mutant for module in MODULES for mutant in import_module(module).MUTANTS]
 OPERATORS = list(dict.fromkeys(mutant.operator for mutant in MUTANTS))
 IMPLEMENTED = {
-    "Slice": ("faults.movement.slice", "INDEX_0_NEVER_COPIED", "whole_axis_step_minus_1"),
-    "TopK": ("faults.reduction.topk", "HIGHER_INDEX_FIRST", "ties_largest"),
-    "QLinearConv": ("faults.quantized.qlinearconv", "FIRST_SCALE_FOR_ALL", "per_channel"),
+    "Slice": ("tests.mutants.faults.movement.slice", "INDEX_0_NEVER_COPIED", "whole_axis_step_minus_1"),
+    "TopK": ("tests.mutants.faults.reduction.topk", "HIGHER_INDEX_FIRST", "ties_largest"),
+    "QLinearConv": ("tests.mutants.faults.quantized.qlinearconv", "FIRST_SCALE_FOR_ALL", "per_channel"),
 }
 """Operators with an implementation of their own: its module, the name of a mutant in it, and the sample that tells."""
 
@@ -111,7 +112,7 @@ def test_a_mutant_is_caught_and_blamed_as_a_target_of_the_runner(
     operator: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The way of a user: `--ep python:module:function`, a worker, the runner, the judge, a record."""
-    monkeypatch.chdir(FOLDER)
+    monkeypatch.chdir(ROOT)
     module, name, sample = IMPLEMENTED[operator]
     case = next(case for case in suite.cases([operator]) if case.sample == sample and case.since_version >= 10)
     right, wrong = resolve(f"python:{module}:CORRECT"), resolve(f"python:{module}:{name}")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from narrow import NarrowFault, faults, main, met, properties
 
 from epcheck.generators import registry
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.truth import Outputs, Refusal
+from tests.mutants.narrow import NarrowFault, faults, main, met, properties
 
 
 def test_the_properties_of_a_node() -> None:
@@ -44,6 +44,6 @@ def test_a_seed_gives_the_same_faults_and_a_miss_is_named(
     monkeypatch.setattr(registry, "all_operators", lambda: only)
     assert faults(3, 5) == faults(3, 5)
     missing = NarrowFault("Mish", ("size", 0, 4098))
-    monkeypatch.setattr("narrow.faults", lambda *_: [missing])
+    monkeypatch.setattr("tests.mutants.narrow.faults", lambda *_: [missing])
     assert main(["--faults", "1"]) == 1
     assert capsys.readouterr().out == "not met: Mish: ('size', 0, 4098)\n0 of 1 met\n"

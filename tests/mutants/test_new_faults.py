@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import broad
-import narrow
-import new_faults
 import numpy as np
 import pytest
-from mutant import Mutant, attribute
 
 from epcheck.generators import registry
 from epcheck.generators.node import Node, Operand
+from tests.mutants import broad, narrow, new_faults
+from tests.mutants.mutant import Mutant, attribute
 
 X = np.array([[-1.5, 2.0, np.nan], [4.0, 5.0, -np.inf]], np.float32)
 

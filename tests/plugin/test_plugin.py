@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from fault_injection import planted_uses
 
+from benchmarks.fault_injection import planted_uses
 from epcheck import api
 from epcheck.conformance.records import terms
 from epcheck.conformance.targets.variants import USES, Axis

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from stored_records import a_run
-
 from epcheck.reports.diff.difference import ComparedRun
 from epcheck.reports.diff.row import Row
+from tests.reports.stored_records import a_run
 
 STATUS_READS = {"pass": "ok", "unplaced": "ok", "skipped": "ok"}
 

@@ -6,11 +6,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from stored_records import a_run, stored
-
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.records.run import Run
 from epcheck.reports import write_outcomes
+from tests.reports.stored_records import a_run, stored
 
 
 def a_night(day: int, adapter: str = "Radeon", **facts: str) -> Run:

@@ -10,14 +10,14 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from command_line import call
-from stored_nights import a_night, keep
-from stored_records import a_slice
 
 from epcheck import reports
 from epcheck.reports.runs import run_folder
 from epcheck.reports.store.query import query
 from epcheck.reports.store.store import open_store
+from tests.command_line import call
+from tests.reports.stored_nights import a_night, keep
+from tests.reports.stored_records import a_slice
 
 GOLDEN = Path(__file__).parent / "golden" / "schema_4"
 BINDINGS = {

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stored_records import a_run, a_slice, a_wrong_slice, changed, many, stored
 
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.records.run import Share, digest_of
 from epcheck.conformance.records.target_facts import differing_facts, join_facts
 from epcheck.reports import StoreError, merge_runs, read_records, read_run, summarize, write_run
+from tests.reports.stored_records import a_run, a_slice, a_wrong_slice, changed, many, stored
 
 CASES = [a_slice(sample=f"number_{number}") for number in range(6)]
 WHOLE = Share(6, digest_of(record.case_id for record in CASES))

@@ -8,9 +8,6 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from compared_rows import a_compared_run, a_row
-from hostile_names import DANGEROUS, NAMES, Tags
-from stored_records import a_run, a_wrong_slice, an_opinion, stored
 
 from epcheck.api import RunResult
 from epcheck.cli.terminal import summary
@@ -23,6 +20,9 @@ from epcheck.reports.diff.difference import compare
 from epcheck.reports.diff.junit import junit
 from epcheck.reports.diff.markdown import markdown
 from epcheck.reports.runs.summary import summarize
+from tests.reports.compared_rows import a_compared_run, a_row
+from tests.reports.hostile_names import DANGEROUS, NAMES, Tags
+from tests.reports.stored_records import a_run, a_wrong_slice, an_opinion, stored
 
 
 @pytest.fixture(params=list(NAMES))

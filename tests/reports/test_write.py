@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
-from stored_records import a_crashed_topk, a_refused_qlinearconv, a_run, a_slice, a_wrong_slice, changed, many, stored
 
 from epcheck.conformance.records.record import Record
 from epcheck.reports import (
@@ -20,6 +19,16 @@ from epcheck.reports import (
     write_json,
     write_junit,
     write_outcomes,
+)
+from tests.reports.stored_records import (
+    a_crashed_topk,
+    a_refused_qlinearconv,
+    a_run,
+    a_slice,
+    a_wrong_slice,
+    changed,
+    many,
+    stored,
 )
 
 RECORDS = (a_slice(), a_wrong_slice(), a_crashed_topk(), a_refused_qlinearconv())

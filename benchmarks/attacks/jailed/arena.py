@@ -26,8 +26,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from attacks.jailed.attempt import ATTEMPTS, PLANTED, Outside, Victim
-from attacks.jailed.system_calls import LIBC, call, checked
+from benchmarks.attacks.jailed.attempt import ATTEMPTS, PLANTED, Outside, Victim
+from benchmarks.attacks.jailed.system_calls import LIBC, call, checked
 
 VICTIM = """\
 import ctypes, os, sys, time

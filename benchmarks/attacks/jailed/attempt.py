@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from attacks.jailed.arena import Arena
+    from benchmarks.attacks.jailed.arena import Arena
 
 PLANTED = "planted"
 """The name of the file that stands in the folder of each attempt."""

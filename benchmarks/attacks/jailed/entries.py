@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from attacks.jailed import all_attempts  # noqa: F401
-from attacks.jailed.all_attempts import attack
+from benchmarks.attacks.jailed import all_attempts  # noqa: F401
+from benchmarks.attacks.jailed.all_attempts import attack
 from epcheck.api.models.examining.examination import examine
 from epcheck.conformance.preparation.preparer_pool import PREPARER
 from epcheck.conformance.targets.config import load_config
@@ -30,7 +30,7 @@ from epcheck.conformance.workers.process import ProcessExited, WorkerProcess
 from epcheck.conformance.workers.request import request, run_request, wait_until_ready
 
 PATIENCE_S = 400.0
-BENCHMARKS = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 LIBRARY = """\
 #define _GNU_SOURCE
@@ -77,8 +77,8 @@ def as_backend(model: bytes, feeds: Mapping[str, Any]) -> dict[str, Any]:
 def code_of(order: Order, then: str) -> str:
     """A program that follows an order. then: what it does with `report`."""
     return (
-        f"import sys; sys.path.insert(0, {str(BENCHMARKS)!r})\n"
-        f"from attacks.jailed import all_attempts, entries_inside\n"
+        f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
+        f"from benchmarks.attacks.jailed import all_attempts, entries_inside\n"
         f"report = all_attempts.attack({order.outside!r}, {order.attempts!r})\n{then}\n"
     )
 
@@ -125,12 +125,12 @@ def _called(target: Target, order: Order) -> str:
 
 def in_preparer(order: Order, folder: Path) -> str:
     del folder
-    return _called(replace(PREPARER, arguments=("python:attacks.jailed.entries:as_backend",)), order)
+    return _called(replace(PREPARER, arguments=("python:benchmarks.attacks.jailed.entries:as_backend",)), order)
 
 
 def in_callable(order: Order, folder: Path) -> str:
     (folder / "epcheck.toml").write_text(
-        '[targets.attacked]\nfunction = "attacks.jailed.entries:as_backend"\njail = true\n'
+        '[targets.attacked]\nfunction = "benchmarks.attacks.jailed.entries:as_backend"\njail = true\n'
     )
     return _called(resolve("attacked", load_config(folder / "epcheck.toml")), order)
 

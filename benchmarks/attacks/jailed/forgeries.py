@@ -29,7 +29,7 @@ EPCHECK = (sys.executable, "-P", "-c", "from epcheck.cli.start import main; main
 SITE = """\
 import os, sys
 if "epcheck.api.models.examining.examiner" in sys.orig_argv and os.environ.get("EPCHECK_HOOK_FORGERY"):
-    from attacks.jailed import forgeries
+    from benchmarks.attacks.jailed import forgeries
     forgeries.install(os.environ["EPCHECK_HOOK_FORGERY"])
 """
 

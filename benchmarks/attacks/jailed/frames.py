@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from attacks.jailed import forgeries
+from benchmarks.attacks.jailed import forgeries
 
 HOSTILE = forgeries.HOSTILE
 DEADLINE_S = 5.0
@@ -156,8 +156,8 @@ def forge(name: str, folder: Path, environment: dict[str, str]) -> str:
     work = folder / "work"
     work.mkdir()
     (work / "epcheck.toml").write_text(
-        f'[targets.forged]\nfunction = "attacks.jailed.frames:forgery_{FORGERIES.index(name)}"\njail = true\n'
-        f"deadline_s = {DEADLINE_S}\n"
+        f'[targets.forged]\nfunction = "benchmarks.attacks.jailed.frames:forgery_{FORGERIES.index(name)}"\n'
+        f"jail = true\ndeadline_s = {DEADLINE_S}\n"
     )
     before = forgeries.files(folder)
     line = [*forgeries.EPCHECK, "run", *CASES, "--target", "forged", "--baseline", "none", "--no-reference"]

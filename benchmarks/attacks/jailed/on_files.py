@@ -13,9 +13,18 @@ import stat
 import struct
 from pathlib import Path
 
-from attacks.jailed import arena
-from attacks.jailed.attempt import Goal, attempt
-from attacks.jailed.system_calls import AT_EMPTY_PATH, AT_FDCWD, LIBC, Ring, call, checked, compat, low_memory
+from benchmarks.attacks.jailed import arena
+from benchmarks.attacks.jailed.attempt import Goal, attempt
+from benchmarks.attacks.jailed.system_calls import (
+    AT_EMPTY_PATH,
+    AT_FDCWD,
+    LIBC,
+    Ring,
+    call,
+    checked,
+    compat,
+    low_memory,
+)
 
 FOLDER = "folder"
 TEXT = b"reached\n"

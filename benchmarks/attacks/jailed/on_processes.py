@@ -14,9 +14,9 @@ import threading
 import time
 from pathlib import Path
 
-from attacks.jailed import arena
-from attacks.jailed.attempt import Goal, attempt
-from attacks.jailed.system_calls import LIBC, call, checked, compat
+from benchmarks.attacks.jailed import arena
+from benchmarks.attacks.jailed.attempt import Goal, attempt
+from benchmarks.attacks.jailed.system_calls import LIBC, call, checked, compat
 
 VICTIM = "victim"
 SIXTEEN = 16

@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from attacks.jailed import arena
-from attacks.jailed.attempt import Goal, attempt
-from attacks.jailed.system_calls import LIBC, call, checked
+from benchmarks.attacks.jailed import arena
+from benchmarks.attacks.jailed.attempt import Goal, attempt
+from benchmarks.attacks.jailed.system_calls import LIBC, call, checked
 
 TERMINAL, FOLDER = "terminal", "folder"
 HELD_S = 0.5

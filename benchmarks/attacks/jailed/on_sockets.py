@@ -8,9 +8,9 @@ import socket
 import struct
 import time
 
-from attacks.jailed import arena
-from attacks.jailed.attempt import Goal, attempt
-from attacks.jailed.system_calls import LIBC, Ring, address_of, call, checked, compat, low_memory
+from benchmarks.attacks.jailed import arena
+from benchmarks.attacks.jailed.attempt import Goal, attempt
+from benchmarks.attacks.jailed.system_calls import LIBC, Ring, address_of, call, checked, compat, low_memory
 
 LOOPBACK = "127.0.0.1"
 MPTCP, FAST_OPEN, VSOCK, NETLINK_USER = 262, 0x20000000, 40, 2

@@ -12,13 +12,13 @@ from zipfile import ZipFile
 import numpy as np
 import onnx
 import pytest
-from command_line import refused
-from small_models import layers
-from stored_records import a_crashed_topk, a_run, a_slice, a_wrong_slice, an_opinion, changed
 
 from epcheck import api, reports
 from epcheck.api.bug_reports import writer
 from epcheck.conformance.records.record import Expected, Record
+from tests.command_line import refused
+from tests.models.small_models import layers
+from tests.reports.stored_records import a_crashed_topk, a_run, a_slice, a_wrong_slice, an_opinion, changed
 
 HERE = Path(__file__).parents[2] / "models"
 SAMPLES = ("axes_omitted_steps", "steps_omitted")

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import call, refused
-from small_cases import HERE
 
 from epcheck import api
 from epcheck.api.fuzzing import history_file, nightly_search
 from epcheck.api.fuzzing.nightly_search import Budget, searches
 from epcheck.api.progress import SILENT
 from epcheck.conformance.targets.specification import resolve
+from tests.command_line import call, refused
+from tests.conformance.small_cases import HERE
 
 
 @pytest.fixture(autouse=True)

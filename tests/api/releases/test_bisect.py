@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import call, refused
 
 from epcheck import api
 from epcheck.conformance.releases.search import FIRST_WRONG, NEVER_WRONG, Conclusion
+from tests.command_line import call, refused
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the made-up interpreters are shell scripts")
 

@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import ENVIRONMENT, START
-from stored_records import a_run, many, stored
 
 from epcheck.reports.store.store import open_store
+from tests.command_line import ENVIRONMENT, START
+from tests.reports.stored_records import a_run, many, stored
 
 MOUNT = (
     'mkdir -p "$1" && mount -t tmpfs -o "$2" none "$1" && [ -z "$3" ] || mount -o "remount,$3" "$1"; shift 3; exec "$@"'

@@ -7,14 +7,14 @@ import time
 from pathlib import Path
 
 import pytest
-from command_line import call
-from stored_records import a_wrong_slice, an_opinion
 
 from epcheck.cli.terminal import progress_log
 from epcheck.cli.terminal.progress import SHOWN_FAILURES, TerminalProgress
 from epcheck.cli.terminal.progress_log import INTERVAL_S, ProgressLog, Say, duration
 from epcheck.cli.terminal.terminal import Terminal
 from epcheck.conformance.records.terms import EXPECTED, FAILURE, OK
+from tests.command_line import call
+from tests.reports.stored_records import a_wrong_slice, an_opinion
 
 
 class Clock:

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from stored_records import a_refused_qlinearconv, a_run, a_slice, a_wrong_slice, an_opinion, changed
 
 from epcheck.api import RunResult
 from epcheck.cli.terminal import summary
@@ -17,6 +16,7 @@ from epcheck.conformance.records.accuracy import Accuracy
 from epcheck.conformance.records.record import Record
 from epcheck.reports import Reported
 from epcheck.reports.runs.summary import summarize
+from tests.reports.stored_records import a_refused_qlinearconv, a_run, a_slice, a_wrong_slice, an_opinion, changed
 
 IDLE = a_slice("int8", status="unplaced", claimed=False)
 

@@ -15,9 +15,7 @@ from typing import Any
 
 import onnx
 import pytest
-from command_line import ENVIRONMENT, Done, call, epcheck
 from onnx import TensorProto, helper
-from stored_records import a_run, a_slice, a_wrong_slice, an_opinion, stored
 
 from epcheck.cli import pytest_plugin
 from epcheck.cli.terminal.terminal import Table, Terminal
@@ -27,6 +25,8 @@ from epcheck.conformance.records.record import Record, decode, encode
 from epcheck.conformance.records.run import Run
 from epcheck.reports import read_records, read_run, write_outcomes, write_run
 from epcheck.reports.checksum import line_with_checksum
+from tests.command_line import ENVIRONMENT, Done, call, epcheck
+from tests.reports.stored_records import a_run, a_slice, a_wrong_slice, an_opinion, stored
 
 CLI = Path(__file__).parents[3] / "cli"
 

@@ -11,11 +11,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from command_line import call, refused
 
 from epcheck import reports
 from epcheck.conformance.cache import cache
 from epcheck.conformance.cache.cache import Cache
+from tests.command_line import call, refused
 
 ENTRIES = {f"key {number}".encode(): f"value {number}".encode() for number in range(2000)}
 

@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import call, refused
-from small_cases import HERE, backend, identities, identity, records_of
 
 from epcheck import reports
 from epcheck.cli.terminal.progress_log import ProgressLog
@@ -24,6 +22,8 @@ from epcheck.conformance.records.record import Record, decode
 from epcheck.conformance.workers.client import TargetDown
 from epcheck.generators import suite
 from epcheck.generators.case import BuiltCase, Case
+from tests.command_line import call, refused
+from tests.conformance.small_cases import HERE, backend, identities, identity, records_of
 
 pytest.importorskip("distributed")
 
@@ -45,7 +45,7 @@ def cluster_of(machines: int, deaths: int = 0) -> Iterator[LocalCluster]:
     """Dask workers in processes of their own, which find the faulty backends. deaths: how many Dask allows of the
     machines that take a task, before it gives the task up."""
     with pytest.MonkeyPatch.context() as patch, dask.config.set({"distributed.scheduler.allowed-failures": deaths}):
-        patch.setenv("PYTHONPATH", str(HERE))
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(HERE), str(HERE.parents[1])]))
         with LocalCluster(
             n_workers=machines, threads_per_worker=1, processes=True, resources=RESOURCES, dashboard_address=":0",
             silence_logs="CRITICAL",

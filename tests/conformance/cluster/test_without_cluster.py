@@ -8,12 +8,12 @@ import sys
 import time
 
 import pytest
-from command_line import refused
-from small_cases import HERE, identities
-from whole_suite import whole_suite
 
 from epcheck.conformance.cluster import node
 from epcheck.conformance.cluster.node import Order
+from tests.command_line import refused
+from tests.conformance.small_cases import HERE, identities
+from tests.whole_suite import whole_suite
 
 pytest.importorskip("distributed")
 

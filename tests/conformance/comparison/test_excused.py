@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from judged_cases import CLAIMED, DIRECTML, ON_DML, UNCLAIMED
 
 from epcheck.conformance.comparison import compare
 from epcheck.conformance.comparison.accuracy import measure_accuracy
@@ -29,6 +28,7 @@ from epcheck.generators.graphs.graph_truth import TRAVELLED
 from epcheck.generators.sources.node_tests import TWICE
 from epcheck.generators.truth import Output, Outputs, Ulp
 from epcheck.reports.causes.symptom import describe_remark
+from tests.conformance.judged_cases import CLAIMED, DIRECTML, ON_DML, UNCLAIMED
 
 FLOAT32 = np.dtype(np.float32)
 ENTRY = Excused("y", 2, 5, 640.0, 4.0, SINCOS.text, 0.0008, (3,), "0.1", "0.1004")

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import refused
 
 from epcheck.conformance.comparison import compare, precision
 from epcheck.conformance.comparison.precision import Precision
@@ -19,6 +18,7 @@ from epcheck.generators.citation import statement
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.operators.arithmetic.cast import truth as cast_truth
 from epcheck.generators.truth import Exact, Output, Outputs, Refusal, Truth, Undefined
+from tests.command_line import refused
 
 HALF = Precision("float16", "https://example.test/")
 A_SOURCE = statement("a source")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from small_cases import HERE
 
 from epcheck.conformance.fuzzing import graph_search
 from epcheck.conformance.fuzzing.baseline import Baseline
@@ -13,6 +12,7 @@ from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.targets.specification import resolve
 from epcheck.generators.fuzzing.graphs import graph_document
 from epcheck.generators.graphs.node_graph import NodeGraph
+from tests.conformance.small_cases import HERE
 
 OPERATORS = ["Relu", "Add", "Mul", "Neg", "Transpose"]
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from small_cases import HERE
 
 from epcheck.conformance.fuzzing.baseline import Baseline
 from epcheck.conformance.fuzzing.fault import Fault
@@ -20,6 +19,7 @@ from epcheck.generators import registry
 from epcheck.generators.fuzzing import reduction
 from epcheck.generators.serialization import node_json
 from epcheck.generators.serialization.node_json import SerializedNode
+from tests.conformance.small_cases import HERE
 
 
 @pytest.fixture(autouse=True)

@@ -9,9 +9,6 @@ from pathlib import Path
 
 import onnxruntime
 import pytest
-from command_line import call, refused
-from small_cases import identities, records_of
-from whole_suite import whole_suite_ids
 
 from epcheck.api.suite.coverage import CoverageError, CoverageOptions, kind_coverage
 from epcheck.api.suite.coverage import coverage as api_coverage
@@ -23,6 +20,9 @@ from epcheck.conformance.records.record import Record
 from epcheck.conformance.targets.specification import describe_target, resolve
 from epcheck.generators.claims import Claims, claims_of, table_path, why_unreachable
 from epcheck.generators.graphs import graph_sample
+from tests.command_line import call, refused
+from tests.conformance.small_cases import identities, records_of
+from tests.whole_suite import whole_suite_ids
 
 DML = "DmlExecutionProvider"
 FEW = Claims(

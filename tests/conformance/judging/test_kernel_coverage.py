@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from command_line import call, refused
 
 from epcheck import api
 from epcheck.conformance.judging import kernel_coverage
 from epcheck.conformance.judging.kernel_coverage import KernelCoverage
 from epcheck.conformance.judging.kernel_registry import KernelRegistry, RegisteredKernel
+from tests.command_line import call, refused
 
 FLOAT = ("tensor(float)",)
 

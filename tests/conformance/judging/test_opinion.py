@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from judged_cases import CLAIMED, DIRECTML, FUNCTION, ON_DML, REFUSAL, RIGHT, UNCLAIMED, WRONG
 
 from epcheck.conformance.judging.opinion import condense, opinion, placement_gap
 from epcheck.conformance.preparation import prepared_case
@@ -14,6 +13,7 @@ from epcheck.conformance.records.opinion import Opinion
 from epcheck.conformance.records.outcome import CRASHED, DONE, FAILED, TIMED_OUT, Outcome
 from epcheck.conformance.targets.target import CPU, DML, Target
 from epcheck.generators import suite
+from tests.conformance.judged_cases import CLAIMED, DIRECTML, FUNCTION, ON_DML, REFUSAL, RIGHT, UNCLAIMED, WRONG
 
 
 def judged(outcome: Outcome, case: PreparedCase = CLAIMED, target: Target = DIRECTML) -> tuple[str, str]:

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from judged_cases import BUILT, CLAIMED, REFERENCE, REFUSAL, RIGHT, WRONG
 
 from epcheck.conformance.judging.opinion import opinion
 from epcheck.conformance.judging.oracles import echoes, second_oracles
 from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.records.outcome import CRASHED, FAILED, Outcome, bits
+from tests.conformance.judged_cases import BUILT, CLAIMED, REFERENCE, REFUSAL, RIGHT, WRONG
 
 
 def test_the_description_agrees_with_the_truth() -> None:

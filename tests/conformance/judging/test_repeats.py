@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from judged_cases import CLAIMED, DIRECTML, SILENT, UNCLAIMED
-
 from epcheck.conformance.judging.repeats import needs_confirmation
 from epcheck.conformance.preparation.prepared_case import PreparedCase
 from epcheck.conformance.records.opinion import Opinion
 from epcheck.conformance.targets.target import Target
+from tests.conformance.judged_cases import CLAIMED, DIRECTML, SILENT, UNCLAIMED
 
 
 def test_every_failure_is_confirmed_but_not_the_refusal_of_an_unclaimed_node() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from judged_cases import CLAIMED, DIRECTML, FUNCTION, REFUSAL, SILENT, UNCLAIMED, UNCLAIMED_REFUSAL, prepared
 
 from epcheck.conformance.judging import verdict as judge
 from epcheck.conformance.judging.evidence import Evidence
@@ -20,6 +19,16 @@ from epcheck.conformance.records.record import Record
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.target import NO_CLAIMS, Target
 from epcheck.generators.claims import Claims
+from tests.conformance.judged_cases import (
+    CLAIMED,
+    DIRECTML,
+    FUNCTION,
+    REFUSAL,
+    SILENT,
+    UNCLAIMED,
+    UNCLAIMED_REFUSAL,
+    prepared,
+)
 
 
 def opinion_of(status: str, target: str = "dml") -> Opinion:

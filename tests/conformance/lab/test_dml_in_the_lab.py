@@ -15,9 +15,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
-from command_line import ENVIRONMENT, START, call
 from onnx import TensorProto, helper
-from small_cases import identities, identity, own_workers
 
 from epcheck import reports
 from epcheck.conformance import lab
@@ -41,6 +39,8 @@ from epcheck.generators import suite
 from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.truth import Output, Outputs
+from tests.command_line import ENVIRONMENT, START, call
+from tests.conformance.small_cases import identities, identity, own_workers
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the lab is for Linux")
 

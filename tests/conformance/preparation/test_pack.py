@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from whole_suite import whole_suite
 
 from epcheck.conformance.judging import claim
 from epcheck.conformance.preparation import model_parts, pack, prepared_case
@@ -26,6 +25,7 @@ from epcheck.conformance.targets.target import CPU, DML, Target
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.generators import suite
 from epcheck.generators.case import Case
+from tests.whole_suite import whole_suite
 
 
 def prepared(case_id: str) -> PreparedCase:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from whole_suite import whole_suite
 
 from epcheck.conformance.cache.cache import Cache
 from epcheck.conformance.records import record, terms
@@ -22,6 +21,7 @@ from epcheck.conformance.scheduling.run import run_plan
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.generators.case import Case
+from tests.whole_suite import whole_suite
 
 pytestmark = pytest.mark.slow  # each test is a run of nearly a thousand cases
 

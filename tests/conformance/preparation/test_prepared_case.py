@@ -9,14 +9,14 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from built_suite import built_case
-from small_cases import identity
 
 from epcheck.conformance.preparation import case_facts, prepared_case
 from epcheck.conformance.preparation.prepared_case import PreparedCase, PreparedRow
 from epcheck.generators import suite
 from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.truth import Output, Outputs
+from tests.conformance.small_cases import identity
+from tests.generators.built_suite import built_case
 
 FEW = ("Slice", "TopK", "Transpose", "Gather", "ReduceSum", "Gemm", "SequenceAt")
 

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
-from small_cases import backend, identities, identity, own_workers
 
 from epcheck.conformance.cache.cache import Cache
 from epcheck.conformance.cache.row_groups import RowGroups, group_of
@@ -34,6 +33,7 @@ from epcheck.generators.array import Array
 from epcheck.generators.case import Case
 from epcheck.generators.harvested.harvested_node import HarvestedInput, HarvestedNode
 from epcheck.generators.sources.harvested import case_of
+from tests.conformance.small_cases import backend, identities, identity, own_workers
 
 CHUNK, WORTH_PREPARERS = 16, 64
 """Smaller than they are, so that a few cases will do."""

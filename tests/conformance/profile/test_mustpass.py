@@ -6,10 +6,10 @@ import tomllib
 from importlib.metadata import version
 
 import msgspec
-from whole_suite import whole_suite
 
 from epcheck.conformance.profile import mustpass
 from epcheck.conformance.records.contract import Mustpass
+from tests.whole_suite import whole_suite
 
 
 def test_the_lists_of_this_release_are_those_of_the_suite() -> None:

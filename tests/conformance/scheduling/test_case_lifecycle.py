@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
-from small_cases import identity
 
 from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.preparation.prepared_case import PreparedCase
@@ -38,6 +37,7 @@ from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.target import DML, NO_CLAIMS, Target
 from epcheck.generators import suite
 from epcheck.generators.claims import Claims
+from tests.conformance.small_cases import identity
 
 CANDIDATE, OTHER, BASELINE, REFERENCE = (
     Target(name, (), ()) for name in ("candidate", "other", "baseline", "reference")

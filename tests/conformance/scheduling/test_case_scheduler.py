@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import psutil
 import pytest
-from small_cases import backend, identities, identity, own_workers, records_of
 
 from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.records import terms
@@ -20,6 +19,7 @@ from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.workers.client import TargetDown
 from epcheck.generators.case import BuiltCase, Case
+from tests.conformance.small_cases import backend, identities, identity, own_workers, records_of
 
 
 def test_what_is_always_wrong_is_a_mismatch_confirmed_once() -> None:

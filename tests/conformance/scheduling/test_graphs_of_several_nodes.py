@@ -7,8 +7,6 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from judged_cases import DIRECTML
-
 from epcheck.conformance.judging.claim import is_promised
 from epcheck.conformance.judging.opinion import placement_gap
 from epcheck.conformance.preparation import prepared_case
@@ -22,6 +20,7 @@ from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import CPU, DML
 from epcheck.conformance.test_data import repro
 from epcheck.generators import suite
+from tests.conformance.judged_cases import DIRECTML
 
 FUSED = "Relu-14/float32/graph_fusion_conv_relu[runtime]"
 MISTAKEN = "Add-14/float32/graph_apart_layer_normalization_of_fourth_powers[runtime]"

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_cases import HERE, backend, identities, identity
 
 from epcheck.conformance.cache.cache import Cache
 from epcheck.conformance.judging.opinion_row import from_row, to_row
@@ -37,6 +36,7 @@ from epcheck.conformance.workers.program import machine
 from epcheck.generators import suite
 from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.truth import Output, Outputs
+from tests.conformance.small_cases import HERE, backend, identities, identity
 
 CASES = list(suite.cases(["Slice"], patterns=["Slice-13/float32/*"], limit=40))
 CPU, REFERENCE = specification.resolve("cpu"), specification.resolve("reference")

@@ -10,9 +10,7 @@ from typing import Any
 
 import hypothesis
 import pytest
-from command_line import call, refused
 from hypothesis import strategies as st
-from whole_suite import whole_suite
 
 from epcheck import reports
 from epcheck.conformance.preparation import case_facts
@@ -23,6 +21,8 @@ from epcheck.conformance.scheduling import shard
 from epcheck.conformance.scheduling.shard import Shard, ShardError
 from epcheck.generators import suite
 from epcheck.generators.case import BuiltCase, Case
+from tests.command_line import call, refused
+from tests.whole_suite import whole_suite
 
 GROUPS = st.lists(st.integers(1, 70), max_size=8)
 COUNTS = st.integers(1, 40)

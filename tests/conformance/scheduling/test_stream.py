@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from small_cases import HERE, identities, own_workers
 
 from epcheck.conformance.records.terms import CRASH, PASS
 from epcheck.conformance.scheduling import stream
 from epcheck.conformance.scheduling.stream import CaseStream, CaseStreamError
+from tests.conformance.small_cases import HERE, identities, own_workers
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from small_cases import identity
 
 from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.records.outcome import CRASHED, DONE, FAILED, Outcome
@@ -17,6 +16,7 @@ from epcheck.conformance.scheduling.use_reduction import Reduction, reduce_use, 
 from epcheck.conformance.targets.target import Target
 from epcheck.conformance.targets.variants import variant_of
 from epcheck.conformance.workers.program.backends.uses import FOUND, Extent
+from tests.conformance.small_cases import identity
 
 CANDIDATE = Target("candidate", ("python",), ("onnxruntime",))
 CASE = prepared_case.of(identity("a").build())

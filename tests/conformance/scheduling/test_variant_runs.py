@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from small_cases import identity
 
 from epcheck.conformance.judging.opinion import opinion
 from epcheck.conformance.judging.variants import compare
@@ -25,6 +24,7 @@ from epcheck.conformance.targets.target import Target
 from epcheck.conformance.targets.variants import Axis, Variants, variants_of
 from epcheck.conformance.workers.program.backends.declined import DECLINED as DECLINED_BY
 from epcheck.conformance.workers.program.protocol import CONTEXT, CONTEXT_BYTES
+from tests.conformance.small_cases import identity
 
 CANDIDATE = Target("candidate", ("python",), ("onnxruntime",))
 CASE = prepared_case.of(identity("a").build())

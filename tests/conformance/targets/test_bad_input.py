@@ -8,9 +8,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from command_line import call, epcheck, refused
 
 from epcheck import reports
+from tests.command_line import call, epcheck, refused
 
 RUN = ("run", "--baseline", "none", "--no-reference", "--limit", "3")
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import onnx
 import onnx.parser
 import pytest
-from command_line import call, refused
 
 from epcheck.conformance.judging import coverage
 from epcheck.conformance.targets.config import BUILT_IN, is_reserved, load_config
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import TargetError
+from tests.command_line import call, refused
 
 MODEL = '<ir_version: 8, opset_import: ["" : 17]> g (float[2, 3] x) => (float[2, 3] y) { y = Relu (x) }'
 NOTICE = "Configuration: epcheck.toml of the working directory, with [validate] rtol = 0.5, snr = 3, [targets.mine]"

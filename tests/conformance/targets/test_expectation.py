@@ -8,7 +8,6 @@ from typing import Any
 
 import onnxruntime
 import pytest
-from whole_suite import whole_suite_ids
 
 from epcheck.conformance.preparation import case_facts
 from epcheck.conformance.records.opinion import Difference, Opinion
@@ -21,6 +20,7 @@ from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import Target
 from epcheck.generators import suite
 from epcheck.generators.case_pattern import matches
+from tests.whole_suite import whole_suite_ids
 
 ROOT = Path(__file__).parents[3]
 

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import onnxruntime
 import pytest
-from command_line import call
-from small_cases import HERE, backend, identities, own_workers, records_of
 
 from epcheck import reports
 from epcheck.conformance.records.record import Record
@@ -23,6 +21,8 @@ from epcheck.conformance.targets.config import load_config
 from epcheck.conformance.targets.expectation import Expectation
 from epcheck.conformance.targets.specification import direct_of, resolve
 from epcheck.conformance.targets.target import CPU, DML, MEASURED, MEBIBYTE, RECORDED, STRICT, Target, TargetError
+from tests.command_line import call
+from tests.conformance.small_cases import HERE, backend, identities, own_workers, records_of
 
 FEW = ("--op", "Slice", "-k", "rank_", "--limit", "4")
 

@@ -14,12 +14,12 @@ import onnx
 import onnxruntime
 import pytest
 from onnx import numpy_helper
-from small_cases import identity
 
 from epcheck.conformance.test_data import repro
 from epcheck.generators import suite
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.truth import Refusal, Selection
+from tests.conformance.small_cases import identity
 
 SLICE = "Slice-13/float32/rank_3_last_axis[runtime]"
 REFUSED = next(c.id for c in suite.cases(["Slice"]) if isinstance(c.build().truth, Refusal))

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_cases import backend, identity, own_workers
 
 from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.targets.specification import resolve
@@ -26,6 +25,7 @@ from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import FrameReceived, find_guarded_worker
 from epcheck.conformance.workers.program.fork import MESSAGE
 from epcheck.conformance.workers.request import request, run_request, wait_until_ready
+from tests.conformance.small_cases import backend, identity, own_workers
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="file descriptors do not travel there")
 

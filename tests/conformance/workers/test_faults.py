@@ -9,14 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from faulty_backends import FAULTS
-from small_cases import backend, identities, identity, own_workers, processes_with, records_of
 
 from epcheck.conformance.records import terms
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.scheduling.case_scheduler import CaseScheduler
 from epcheck.conformance.scheduling.plan import Plan
 from epcheck.conformance.targets.target import MEBIBYTE
+from tests.conformance.faulty_backends import FAULTS
+from tests.conformance.small_cases import backend, identities, identity, own_workers, processes_with, records_of
 
 pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="the faults are made with POSIX signals and pipes"),

@@ -12,7 +12,6 @@ from dataclasses import replace
 
 import psutil
 import pytest
-from small_cases import backend, identities, own_workers, records_of
 
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.records.terms import PASS
@@ -24,6 +23,7 @@ from epcheck.conformance.workers import process as worker_process
 from epcheck.conformance.workers.client import TargetDown
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import Event, FrameReceived, ProcessExited, WorkerProcess
+from tests.conformance.small_cases import backend, identities, own_workers, records_of
 
 pytestmark = [pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot fork"), pytest.mark.slow]
 

@@ -15,7 +15,6 @@ from typing import Any
 
 import psutil
 import pytest
-from small_cases import backend, identities, own_workers
 
 from epcheck import reports
 from epcheck.conformance.records.record import Record
@@ -27,6 +26,7 @@ from epcheck.conformance.targets.target import Target
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import Event, FrameReceived, WorkerProcess
 from epcheck.generators import suite
+from tests.conformance.small_cases import backend, identities, own_workers
 
 pytestmark = pytest.mark.slow
 

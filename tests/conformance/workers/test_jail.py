@@ -20,10 +20,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import jailed_program
 import psutil
 import pytest
-from small_cases import backend, identity, records_of
 
 from epcheck.conformance.records.terms import PASS
 from epcheck.conformance.start_process import run_process
@@ -35,6 +33,8 @@ from epcheck.conformance.workers.client import WorkerClient
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import find_guarded_worker, resident_bytes
 from epcheck.conformance.workers.program import cgroups, jail, namespaces, seccomp
+from tests.conformance import jailed_program
+from tests.conformance.small_cases import backend, identity, records_of
 
 PROGRAM = Path(jailed_program.__file__)
 

@@ -7,11 +7,11 @@ import sys
 import time
 from pathlib import Path
 
-import enclosed_program
 import pytest
 
 from epcheck.conformance import lab
 from epcheck.conformance.workers import job_object
+from tests.conformance import enclosed_program
 
 PROGRAM = Path(enclosed_program.__file__)
 

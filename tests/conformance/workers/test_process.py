@@ -10,10 +10,10 @@ from types import SimpleNamespace
 
 import psutil
 import pytest
-from small_cases import backend
 
 from epcheck.conformance.workers import process
 from epcheck.conformance.workers.process import Event, FrameReceived, ProcessExited, WorkerProcess, describe_exit
+from tests.conformance.small_cases import backend
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
@@ -48,9 +48,9 @@ def test_closing_lets_it_end_by_itself() -> None:
 @pytest.mark.slow
 def test_closing_one_that_does_not_end_kills_it_after_a_while() -> None:
     import numpy as np
-    from faulty_backends import FAULTS
 
     from epcheck.conformance.workers.program import protocol
+    from tests.conformance.faulty_backends import FAULTS
 
     process, events = started("faulty")
     x = np.array([list(FAULTS).index("hang"), 0], np.float32)

@@ -12,7 +12,6 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from small_cases import identities, identity, records_of
 
 from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.records import terms
@@ -25,6 +24,7 @@ from epcheck.conformance.workers.program.backends import variants
 from epcheck.conformance.workers.program.backends.declined import NotApplicableError
 from epcheck.conformance.workers.program.backends.onnxruntime import OnnxRuntimeBackend
 from epcheck.generators import suite
+from tests.conformance.small_cases import identities, identity, records_of
 
 CPU = resolve("cpu")
 REQUEST: dict[str, Any] = {"providers": [["CPUExecutionProvider", {}]], "config": dict(CPU.config), "device": "cpu"}

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pytest
-from faulty_backends import FAULTS
 from onnx import TensorProto, helper
-from small_cases import HERE
 
 from epcheck.conformance.targets.target import WORKER
 from epcheck.conformance.workers.program import failure, protocol
 from epcheck.conformance.workers.program.backends.onnxruntime import OnnxRuntimeBackend
 from epcheck.conformance.workers.session_result import session_result
+from tests.conformance.faulty_backends import FAULTS
+from tests.conformance.small_cases import HERE
 
 
 def test_an_exception_without_a_long_message_is_sent_whole() -> None:

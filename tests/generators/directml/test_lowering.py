@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from built_suite import built_first
 
 from epcheck.conformance.preparation import prepared_case
 from epcheck.generators import suite
@@ -21,6 +20,7 @@ from epcheck.generators.directml import (
     TopK1,
 )
 from epcheck.generators.truth import Outputs, Refusal, Selection
+from tests.generators.built_suite import built_first
 
 LEVEL = FeatureLevel.DML_FEATURE_LEVEL_6_4
 

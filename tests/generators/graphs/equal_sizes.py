@@ -12,7 +12,6 @@ import sys
 import warnings
 
 import numpy as np
-from test_rewrite_rule import RULES, evaluate, list_data, same
 
 from epcheck.generators.error import EpcheckError
 from epcheck.generators.graphs.graph_sample import FLOAT32
@@ -24,6 +23,7 @@ from epcheck.generators.graphs.rewrite_rule import (
     read_equal_sizes,
 )
 from epcheck.generators.sources.graphs import judge_sample
+from tests.generators.graphs.test_rewrite_rule import RULES, evaluate, list_data, same
 
 SIZES = (4, 3, 2, 6)
 """Tried in this order."""

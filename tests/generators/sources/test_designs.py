@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from designing import Coverage, draw_designs
-from node_aspects import describe_aspects
 
 from epcheck.generators import suite
 from epcheck.generators.operator_index import family_folder
@@ -13,6 +11,8 @@ from epcheck.generators.registry import all_operators
 from epcheck.generators.sources import designs
 from epcheck.generators.sources.designs import FILE, Design, parse_line, read_designs
 from epcheck.generators.truth import Outputs, Selection
+from tests.generators.designing import Coverage, draw_designs
+from tests.generators.node_aspects import describe_aspects
 
 DESIGNED = [key for key, operator in all_operators().items() if read_designs(operator)]
 

@@ -9,7 +9,6 @@ from functools import cache
 import numpy as np
 import onnx
 import pytest
-from built_suite import cases_by_operator
 
 from epcheck.generators import suite
 from epcheck.generators.array import Array
@@ -18,6 +17,7 @@ from epcheck.generators.graphs.graph_sample import KINDS, GraphSample
 from epcheck.generators.graphs.sketch import Sketch
 from epcheck.generators.sources import graphs
 from epcheck.generators.truth import Outputs, Ulp
+from tests.generators.built_suite import cases_by_operator
 
 ALL = {case.id: case for own in cases_by_operator(graphs).values() for case in own}
 

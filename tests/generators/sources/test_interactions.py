@@ -7,7 +7,6 @@ import pickle
 
 import numpy as np
 import pytest
-from built_suite import cases_by_operator
 
 from epcheck.generators import registry
 from epcheck.generators.array import Array
@@ -15,6 +14,7 @@ from epcheck.generators.case import BuiltCase
 from epcheck.generators.declaration.interaction import Arange, Literal, Random, int64s, make_input
 from epcheck.generators.sources import interactions
 from epcheck.generators.truth import Outputs, Refusal
+from tests.generators.built_suite import cases_by_operator
 
 ALL = {case.id: case for own in cases_by_operator(interactions).values() for case in own}
 

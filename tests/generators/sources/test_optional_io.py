@@ -7,12 +7,12 @@ from itertools import product
 import numpy as np
 import onnx
 import pytest
-from built_suite import cases_by_operator
 
 from epcheck.generators import registry, schema, suite
 from epcheck.generators.case import BuiltCase, Case
 from epcheck.generators.sources import optional_io
 from epcheck.generators.truth import Outputs
+from tests.generators.built_suite import cases_by_operator
 
 
 def every() -> dict[str, tuple[Case, ...]]:

@@ -7,13 +7,13 @@ import pickle
 import numpy as np
 import onnx
 import pytest
-from built_suite import cases_by_operator
 
 from epcheck.generators import suite
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.sources import pairwise
 from epcheck.generators.truth import Outputs, Refusal, Selection
+from tests.generators.built_suite import cases_by_operator
 
 
 def built(case_id: str) -> BuiltCase:

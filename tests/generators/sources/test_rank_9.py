@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import onnx
 import pytest
-from built_suite import cases_by_operator
 
 from epcheck.conformance.judging.opinion import opinion
 from epcheck.conformance.preparation import prepared_case
@@ -18,6 +17,7 @@ from epcheck.generators import registry, suite
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.sources import rank_9
 from epcheck.generators.truth import Outputs
+from tests.generators.built_suite import cases_by_operator
 
 
 def built(case_id: str) -> BuiltCase:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from built_suite import cases_by_operator
 
 from epcheck.generators import registry, suite
 from epcheck.generators.claims import newest_claimed_version
 from epcheck.generators.sources import rank_dtypes
 from epcheck.generators.truth import Outputs
+from tests.generators.built_suite import cases_by_operator
 
 
 @pytest.mark.parametrize(("key", "ranks"), [

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import onnx
 import pytest
-from built_suite import cases_by_operator
 
 from epcheck.conformance.comparison import compare
 from epcheck.conformance.judging.opinion import opinion
@@ -21,6 +20,7 @@ from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.sources import undefined
 from epcheck.generators.truth import Output, Outputs
+from tests.generators.built_suite import cases_by_operator
 
 TARGET = Target("mine", (), ())
 

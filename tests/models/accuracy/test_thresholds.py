@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import onnx
 import pytest
-import written_models
 from onnx import TensorProto, helper
 
 from epcheck.models.accuracy import thresholds
 from epcheck.models.accuracy.thresholds import Override, Threshold, ThresholdSource
+from tests.models import written_models
 
 
 def chain(operators: list[str], dtype: int) -> onnx.ModelProto:

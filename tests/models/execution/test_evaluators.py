@@ -6,7 +6,6 @@ from pathlib import Path
 
 import onnx
 import pytest
-from small_models import layers
 
 from epcheck.api import ValidateOptions, validate
 from epcheck.conformance.targets.specification import resolve
@@ -14,6 +13,7 @@ from epcheck.conformance.targets.target import CPU
 from epcheck.models.execution.evaluators import choose
 from epcheck.models.validation.formatting import reduce_command
 from epcheck.models.validation.validation import WRONG
+from tests.models.small_models import layers
 
 
 def test_cpu_is_compared_with_itself_without_optimisation() -> None:

@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import decoders
 import numpy as np
 import onnx
 import psutil
@@ -26,6 +25,7 @@ from epcheck.conformance.workers.program.protocol import PROTOCOL
 from epcheck.models.execution import model_source
 from epcheck.models.execution.model_outcome import CRASH, CREATE, RUN, TIMEOUT
 from epcheck.models.execution.session import ModelSessions, share_workers
+from tests.models import decoders
 
 X = np.array([[1.0, -2.0]], np.float32)
 HERE = Path(__file__).parents[1]

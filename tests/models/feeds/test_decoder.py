@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 import onnx
 import pytest
-from decoders import KEY_HEADS, SIZE, group_query_decoder, plain_decoder
 from onnx import TensorProto, helper
 
 from epcheck.models.feeds import feeds
@@ -23,6 +22,7 @@ from epcheck.models.feeds.decoder import (
 )
 from epcheck.models.graph import feedable
 from epcheck.models.zoo import named
+from tests.models.decoders import KEY_HEADS, SIZE, group_query_decoder, plain_decoder
 
 TOKENS = np.array([[11, 12, 13, 14, 15], [21, 22, 23, 24, 25]])
 BATCH = Batch(TOKENS, (2, 4))

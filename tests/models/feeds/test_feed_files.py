@@ -9,11 +9,11 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
-from written_models import model
 
 from epcheck.conformance.test_data.model_file import ModelFileError
 from epcheck.models.feeds import feed_files, feeds
 from epcheck.models.feeds.feed_files import FeedError
+from tests.models.written_models import model
 
 MODEL = model("g (float[N,3] a, int64[N] b) => (float[N,3] y) { y = Relu(a) }")
 GOOD = {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.array([4, 5], np.int64)}

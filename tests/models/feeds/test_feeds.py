@@ -6,13 +6,13 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from written_models import model
 
 from epcheck.generators.array import Array
 from epcheck.models import zoo
 from epcheck.models.feeds import feeds
 from epcheck.models.feeds.dims import DimsError
 from epcheck.models.feeds.feed_files import FeedError
+from tests.models.written_models import model
 
 
 def made(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from written_models import model
 
 from epcheck.generators.array import Array
 from epcheck.models.feeds import dims, feeds
+from tests.models.written_models import model
 
 
 def made(graph: str, seed: int = 0, **sizes: int) -> dict[str, Array]:

@@ -9,16 +9,16 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from command_line import call
-from fault_injection.planted_precision import planted as planted_precision
-from fault_injection.planted_quantizers import planted as planted_quantizers
 from onnx import TensorProto, helper, numpy_helper
 
+from benchmarks.fault_injection.planted_precision import planted as planted_precision
+from benchmarks.fault_injection.planted_quantizers import planted as planted_quantizers
 from epcheck import api
 from epcheck.conformance.test_data import model_file
 from epcheck.conformance.test_data.model_file import ModelFileError
 from epcheck.models.graph.external_data import pack
 from epcheck.models.precision import doctor
+from tests.command_line import call
 
 
 @pytest.fixture

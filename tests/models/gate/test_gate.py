@@ -14,9 +14,7 @@ import jsonschema
 import numpy as np
 import onnx
 import pytest
-from small_models import layers
 from typer.testing import CliRunner
-from written_models import model
 
 from epcheck import api
 from epcheck.api.models import ci_files
@@ -33,6 +31,8 @@ from epcheck.models.gate.limits import GateLimits, find_broken_limits
 from epcheck.models.gate.sarif import RULES, sarif
 from epcheck.models.validation.speed import Speed, Speeds, speed
 from epcheck.models.validation.validation import Validation
+from tests.models.small_models import layers
+from tests.models.written_models import model
 
 HERE = Path(__file__).parents[1]
 DOUBLES = Target("doubles", (sys.executable,), ("python:wrong_backends:doubles_relu", "--path", str(HERE)))

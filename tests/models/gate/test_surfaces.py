@@ -11,7 +11,6 @@ from xml.etree import ElementTree
 
 import onnx
 import pytest
-from small_models import layers
 
 from epcheck import api
 from epcheck.api.models import ci_files
@@ -31,6 +30,7 @@ from epcheck.models.validation.formatting import find_tone
 from epcheck.models.validation.validation import RIGHT, WRONG, Validation
 from epcheck.models.wrong_nodes.culprit import Culprit, GraphNode, Kind
 from epcheck.reports.ci.annotation import LONGEST
+from tests.models.small_models import layers
 
 HERE = Path(__file__).parents[1]
 DOUBLES = Target("doubles", (sys.executable,), ("python:wrong_backends:doubles_relu", "--path", str(HERE)))

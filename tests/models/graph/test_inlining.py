@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import onnx
 from onnx import helper
-from small_models import floats, model
 
 from epcheck import api
 from epcheck.conformance.targets.target import Target
 from epcheck.models.graph.inlining import inline_functions
 from epcheck.models.validation.faults import list_faults
 from epcheck.models.wrong_nodes.culprit import graph_node
+from tests.models.small_models import floats, model
 
 HERE = Path(__file__).parents[1]
 DOUBLES = Target("doubles", (sys.executable,), ("python:wrong_backends:doubles_relu", "--path", str(HERE)))

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 from onnx import helper
-from small_models import floats, layers, model
 
 from epcheck.models.graph.order import order_nodes
+from tests.models.small_models import floats, layers, model
 
 EDGES = {"a": "x", "b": "a", "c": "b", "y": "c"}
 

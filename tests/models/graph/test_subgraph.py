@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from in_process_targets import session
 from onnx import TensorProto, helper, numpy_helper
-from small_models import feeds, floats, layers, model
 
 from epcheck.models.graph.subgraph import RECEIVED, SubgraphError, disconnect_nodes, extract, select_feeds, with_outputs
 from epcheck.models.graph.wiring import wire
+from tests.models.in_process_targets import session
+from tests.models.small_models import feeds, floats, layers, model
 
 
 def everything(whole: onnx.ModelProto) -> dict[str, np.ndarray]:

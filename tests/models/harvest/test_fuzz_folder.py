@@ -7,14 +7,14 @@ import shutil
 from pathlib import Path
 
 import pytest
-from command_line import call, refused
-from small_cases import HERE
 
 from epcheck import api
 from epcheck.generators import suite
 from epcheck.generators.fuzzing.drawing import Source
 from epcheck.generators.registry import operator_of
 from epcheck.generators.serialization import node_json
+from tests.command_line import call, refused
+from tests.conformance.small_cases import HERE
 
 REFUSES = "python:fuzzing_backends:refuses_negative_axes"
 

@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from command_line import call, refused
 from onnx import TensorProto, helper
-from small_models import floats, model
 
 from epcheck import api
 from epcheck.api.suite.selection import restore_options, selection
 from epcheck.conformance.records.run import Run
 from epcheck.generators import suite
 from epcheck.generators.sources import harvested as harvested_cases
+from tests.command_line import call, refused
+from tests.models.small_models import floats, model
 
 NUMBERS = np.random.default_rng(0)
 

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-import written_models
 from onnx import TensorProto, helper, numpy_helper
 from threadpoolctl import threadpool_limits
 
@@ -25,6 +24,7 @@ from epcheck.models.feeds import feeds
 from epcheck.models.oracle import large_weights, oracle, value_store
 from epcheck.models.oracle.node import OracleError
 from epcheck.models.validation import truth
+from tests.models import written_models
 
 RNG = np.random.default_rng(3)
 SIDE, LAYERS = 256, 8

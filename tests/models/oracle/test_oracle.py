@@ -10,7 +10,6 @@ import onnx
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from written_models import model
 
 from epcheck.generators.array import Array
 from epcheck.models import zoo
@@ -18,6 +17,7 @@ from epcheck.models.feeds import feeds
 from epcheck.models.oracle import control_flow, convolution, oracle
 from epcheck.models.oracle.node import OracleError
 from epcheck.models.oracle.oracle import OracleTooLargeError
+from tests.models.written_models import model
 
 RNG = np.random.default_rng(5)
 

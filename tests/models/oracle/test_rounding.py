@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from written_models import model
 
 from epcheck.models.graph import values
 from epcheck.models.oracle import oracle
 from epcheck.models.oracle.rounding import RandomRounding
+from tests.models.written_models import model
 
 
 def change(graph: str, x: np.ndarray, seed: int = 0) -> float:

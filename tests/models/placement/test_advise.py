@@ -13,7 +13,6 @@ import numpy as np
 import onnx
 import onnxruntime
 from onnx import TensorProto, helper
-from placed_models import CPU, DML, model, node
 
 from epcheck.models.execution.model_outcome import CREATE, DONE, ModelOutcome
 from epcheck.models.graph.feed import Feed
@@ -21,6 +20,7 @@ from epcheck.models.graph.wiring import wire
 from epcheck.models.placement.advise import AdviceLimits, Subject, advice_on, advise_placement, lone_node
 from epcheck.models.placement.change import Advice
 from epcheck.models.placement.placement import Placement, place
+from tests.models.placed_models import CPU, DML, model, node
 
 X = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
 

@@ -6,11 +6,11 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from placed_models import CPU, DML, model, node, placed
 
 from epcheck.models.graph import flops
 from epcheck.models.placement import placement
 from epcheck.models.placement.placement import NO_NODE, Placement, place
+from tests.models.placed_models import CPU, DML, model, node, placed
 
 
 def reasons(found: Placement) -> dict[str, str]:

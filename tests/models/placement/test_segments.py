@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from placed_models import CPU, DML, model, node, placed
-
 from epcheck.models.placement.placement import Placement
+from tests.models.placed_models import CPU, DML, model, node, placed
 
 
 def turns(found: Placement) -> list[tuple[str, tuple[str, ...]]]:

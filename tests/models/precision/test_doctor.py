@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from fault_injection.planted_precision import FAULTS, planted
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
+from benchmarks.fault_injection.planted_precision import FAULTS, planted
 from epcheck import api
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.test_data import model_file

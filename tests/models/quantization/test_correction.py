@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from fault_injection.planted_quantizers import FAULTS, planted
 from onnx import numpy_helper
 
+from benchmarks.fault_injection.planted_quantizers import FAULTS, planted
 from epcheck.conformance.targets.specification import resolve
 from epcheck.models.execution.session import ModelSessions
 from epcheck.models.feeds.trials import Trial

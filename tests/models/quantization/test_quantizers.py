@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from fault_injection.planted_quantizers import FAULTS, WIDTH, Parts, activation, planted, scaled
 
+from benchmarks.fault_injection.planted_quantizers import FAULTS, WIDTH, Parts, activation, planted, scaled
 from epcheck import api
 from epcheck.conformance.targets.specification import resolve
 from epcheck.models.execution.session import ModelSessions

@@ -20,8 +20,6 @@ from xml.etree import ElementTree
 import onnx
 import psutil
 import pytest
-from small_models import layers
-from wrong_backends import HANGING
 
 from epcheck import api
 from epcheck.api.models.examining.examination import ExaminationError
@@ -34,6 +32,8 @@ from epcheck.models.execution.model_outcome import RUN
 from epcheck.models.gate.limits import GateLimits, find_missing_steps
 from epcheck.models.validation.phases import ADVICE, JUDGING, NODES, SEARCH, SPEED
 from epcheck.models.validation.validation import RIGHT, UNJUDGED, WRONG, Validation
+from tests.models.small_models import layers
+from tests.models.wrong_backends import HANGING
 
 HERE = Path(__file__).parents[1]
 

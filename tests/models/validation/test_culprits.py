@@ -11,12 +11,12 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from small_models import floats, layers
-from small_models import model as small_model
 
 from epcheck.api import ValidateOptions, validate
 from epcheck.conformance.targets.target import Target
 from epcheck.models.validation.validation import WRONG
+from tests.models.small_models import floats, layers
+from tests.models.small_models import model as small_model
 
 HERE = Path(__file__).parents[1]
 

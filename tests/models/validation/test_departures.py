@@ -12,7 +12,6 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
-from small_models import floats, model
 from typer.testing import CliRunner
 
 from epcheck.api import ValidateOptions, validate
@@ -21,6 +20,7 @@ from epcheck.models.feeds.trials import Trial
 from epcheck.models.validation import page
 from epcheck.models.validation.departures import Comparison, compare_with_reference
 from epcheck.models.validation.validation import RIGHT, WRONG
+from tests.models.small_models import floats, model
 
 RNG = np.random.default_rng(3)
 X = RNG.standard_normal((2, 8, 12, 12)).astype(np.float32)

@@ -10,7 +10,6 @@ import onnx
 import pytest
 from onnx import numpy_helper
 from typer.testing import CliRunner
-from written_models import model
 
 from epcheck.api import ValidateOptions, validate
 from epcheck.cli.main import app
@@ -19,6 +18,7 @@ from epcheck.models.accuracy.verdict import EXPECTED
 from epcheck.models.feeds import feeds
 from epcheck.models.feeds.feed_files import FeedError
 from epcheck.models.validation.validation import RIGHT, WRONG, Validation
+from tests.models.written_models import model
 
 HERE = Path(__file__).parents[1]
 DOUBLES = Target("doubles", (sys.executable,), ("python:wrong_backends:doubles_relu", "--path", str(HERE)))

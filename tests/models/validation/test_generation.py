@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import decoders
 import numpy as np
 import onnx
 import pytest
-from decoders import append_in_front, group_query_decoder, ignore_padding, plain_decoder, skip_a_position, widen_window
 from typer.testing import CliRunner
 
 from epcheck.api import ValidateOptions, validate
@@ -35,6 +33,15 @@ from epcheck.models.validation.generation import (
     Generation,
 )
 from epcheck.models.validation.validation import RIGHT, UNJUDGED, WRONG, Validation
+from tests.models import decoders
+from tests.models.decoders import (
+    append_in_front,
+    group_query_decoder,
+    ignore_padding,
+    plain_decoder,
+    skip_a_position,
+    widen_window,
+)
 
 HERE = Path(__file__).parents[1]
 MODES = (ONE_PASS, STEPS, CHUNKS, UNEQUAL, SHARED, GREEDY)

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import onnx
 import pytest
-from decoders import append_in_front, group_query_decoder, ignore_padding, plain_decoder, skip_a_position
 
 from epcheck.api import ValidateOptions, validate
 from epcheck.conformance.targets.target import Target
 from epcheck.models.validation.generation import CHUNKS, GREEDY, ONE_PASS, SHARED, STEPS, UNEQUAL, WINDOW
 from epcheck.models.validation.validation import RIGHT, Validation
+from tests.models.decoders import append_in_front, group_query_decoder, ignore_padding, plain_decoder, skip_a_position
 
 pytestmark = pytest.mark.skipif(sys.platform not in ("linux", "win32"), reason="DirectML is for Windows and the lab")
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import onnx
 import pytest
-from command_line import Done, call
-from hostile_names import DANGEROUS, NAMES, Tags
 from onnx import TensorProto, helper
+
+from tests.command_line import Done, call
+from tests.reports.hostile_names import DANGEROUS, NAMES, Tags
 
 CHOSEN = [name.encode("utf-8", "replace").decode() for name in NAMES.values()]
 """protobuf takes no half of a surrogate pair."""

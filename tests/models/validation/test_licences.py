@@ -10,10 +10,10 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from small_models import floats, model
 
 from epcheck import api
 from epcheck.api import ValidateOptions
+from tests.models.small_models import floats, model
 
 TARGET = """
 import numpy as np, onnx, onnxruntime

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-import written_models
 from onnx import TensorProto
 
 from epcheck.api import ValidateOptions, validate
 from epcheck.conformance.test_data.model_file import ModelFileError
 from epcheck.models.validation.validation import RIGHT, Validation
+from tests.models import written_models
 
 
 def checked(folder: Path, model: onnx.ModelProto) -> Validation:

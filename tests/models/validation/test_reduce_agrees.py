@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import onnx
-import written_models
 from typer.testing import CliRunner
 
 from epcheck.cli.main import app
+from tests.models import written_models
 
 
 def test_a_model_that_is_right_has_nothing_to_reduce(tmp_path: Path) -> None:

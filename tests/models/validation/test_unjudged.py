@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-import written_models
 from onnx import TensorProto, helper, numpy_helper
 from typer.testing import CliRunner
 
@@ -23,6 +22,7 @@ from epcheck.models.oracle.node import OracleError
 from epcheck.models.oracle.rounding import RandomRounding
 from epcheck.models.validation import truth
 from epcheck.models.validation.validation import FAILS, RIGHT, UNJUDGED, WRONG, Validation
+from tests.models import written_models
 
 HERE = Path(__file__).parents[1]
 

@@ -11,13 +11,13 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 from onnxruntime.quantization import CalibrationDataReader, quantize_static
-from small_models import floats, model
 
 from epcheck import api
 from epcheck.api import ExportValidation, ValidateOptions, validate_export
 from epcheck.conformance.test_data import model_file
 from epcheck.models.feeds.feed_files import write_arrays
 from epcheck.models.validation.framework_values import FrameworkError
+from tests.models.small_models import floats, model
 
 RNG = np.random.default_rng(5)
 X = RNG.standard_normal((16, 12)).astype(np.float32)

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from in_process_targets import Cpu, Fusing, Outcome, Wrong
 from onnx import helper
-from small_models import feeds as layer_feeds
-from small_models import floats, layers, model
 
 from epcheck.models.wrong_nodes.all_wrong_nodes import all_wrong_nodes
 from epcheck.models.wrong_nodes.culprit import Culprit, GraphNode, Kind, join_alike, name_culprits
+from tests.models.in_process_targets import Cpu, Fusing, Outcome, Wrong
+from tests.models.small_models import feeds as layer_feeds
+from tests.models.small_models import floats, layers, model
 
 
 @dataclass

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from in_process_targets import Change, Cpu, Failing, Fusing, Outcome, Wrong
 from onnx import TensorProto, helper
-from small_models import feeds, floats, layers, model
 
 from epcheck.models.wrong_nodes.all_wrong_nodes import WrongNodes, all_wrong_nodes
 from epcheck.models.wrong_nodes.culprit import Kind
 from epcheck.models.wrong_nodes.options import Limits, SearchOptions
+from tests.models.in_process_targets import Change, Cpu, Failing, Fusing, Outcome, Wrong
+from tests.models.small_models import feeds, floats, layers, model
 
 LAYERS = layers(8)
 RIGHT = "with the baseline's values in place of theirs the rest of the model is right"

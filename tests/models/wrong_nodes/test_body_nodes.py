@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from in_process_targets import Cpu, Outcome
 
 from epcheck.models.graph.values import bodies
 from epcheck.models.wrong_nodes.all_wrong_nodes import WrongNodes, all_wrong_nodes
 from epcheck.models.wrong_nodes.culprit import Kind
+from tests.models.in_process_targets import Cpu, Outcome
 
 BRANCHES = """
 <ir_version: 9, opset_import: ["": 18]>

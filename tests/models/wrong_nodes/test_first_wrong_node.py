@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from in_process_targets import Cpu, Failing, Fusing, Outcome, Wrong
 from onnx import TensorProto, helper
-from small_models import feeds, floats, layers, model
 
 from epcheck.models.wrong_nodes.culprit import Kind
 from epcheck.models.wrong_nodes.first_wrong_node import error_along, first_wrong_node
 from epcheck.models.wrong_nodes.options import Limits, SearchOptions
+from tests.models.in_process_targets import Cpu, Failing, Fusing, Outcome, Wrong
+from tests.models.small_models import feeds, floats, layers, model
 
 LAYERS = layers(8)
 NODES = len(LAYERS.graph.node)

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from in_process_targets import Cpu, Failing, Wrong
 from onnx import TensorProto, helper, numpy_helper
-from small_models import floats, model
 
 from epcheck.models.execution.model_outcome import DONE
 from epcheck.models.feeds.trials import Trial
@@ -21,6 +19,8 @@ from epcheck.models.wrong_nodes.fusion import is_beyond_rounding
 from epcheck.models.wrong_nodes.judged_nodes import JudgedNodes, judge_nodes
 from epcheck.models.wrong_nodes.options import SearchOptions
 from epcheck.models.wrong_nodes.search import Search
+from tests.models.in_process_targets import Cpu, Failing, Wrong
+from tests.models.small_models import floats, model
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -7,11 +7,11 @@ import math
 import numpy as np
 import onnx
 from onnx import helper
-from small_models import floats, model
 
 from epcheck.generators.truth import Output, Outputs, Ulp
 from epcheck.models.graph.wiring import wire
 from epcheck.models.wrong_nodes.node_check import ORACLE, check_node, permits_anything
+from tests.models.small_models import floats, model
 
 
 def test_the_sign_of_a_zero_makes_no_model_wrong_and_its_value_does() -> None:

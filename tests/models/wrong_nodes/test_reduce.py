@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from in_process_targets import Cpu, Failing, Fusing, Wrong
 from onnx import helper, numpy_helper
-from small_models import feeds, floats, layers, model
 
 from epcheck.models.wrong_nodes import bundle
 from epcheck.models.wrong_nodes.reduce import ReduceError, reduce_model
+from tests.models.in_process_targets import Cpu, Failing, Fusing, Wrong
+from tests.models.small_models import feeds, floats, layers, model
 
 WHOLE = layers(4)
 

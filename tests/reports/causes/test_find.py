@@ -3,7 +3,6 @@
 import dataclasses
 
 import pytest
-from stored_records import a_refused_qlinearconv, a_run, a_slice, a_wrong_slice, an_opinion, changed
 
 from epcheck.conformance.records.case_facts import NodeFacts, Value
 from epcheck.conformance.records.facts import FactReader, describe_case
@@ -12,6 +11,7 @@ from epcheck.reports.causes.cause import Cause
 from epcheck.reports.causes.condition import Term
 from epcheck.reports.causes.symptom import describe_remark, symptom_of
 from epcheck.reports.runs.summary import summarize
+from tests.reports.stored_records import a_refused_qlinearconv, a_run, a_slice, a_wrong_slice, an_opinion, changed
 
 ORT = "[ONNXRuntimeError] : 6 : RUNTIME_EXCEPTION : "
 AT_CREATE = f"{ORT}Exception during initialization: MLOperatorAuthorImpl.cpp(2508) 80070057 Invalid parameter."

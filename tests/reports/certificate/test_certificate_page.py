@@ -6,12 +6,12 @@ import io
 from pathlib import Path
 
 import pytest
-from browsing import Browser
 
 from epcheck.conformance.records.contract import Contract, Device, Library, Rule
 from epcheck.reports.certificate.certificate import Certificate, Group, OperatorClaim, Use, Values
 from epcheck.reports.certificate.page import write_page
 from epcheck.reports.runs.accuracy import AccuracyProfile, AccuracySuspicion, ErrorStatistics
+from tests.reports.browsing import Browser
 
 HOSTILE = "</script><img src=x onerror=window.owned=1>"
 

@@ -8,8 +8,6 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from command_line import call
-from stored_records import a_run, a_slice, a_wrong_slice, changed, stored
 
 from epcheck import api, reports
 from epcheck.conformance.records.record import Record
@@ -18,6 +16,8 @@ from epcheck.reports.ci.badge import GREEN, GREY, RED, YELLOW, badge
 from epcheck.reports.ci.from_run import annotate
 from epcheck.reports.ci.step_summary import step_summary
 from epcheck.reports.runs.summary import Summary, summarize
+from tests.command_line import call
+from tests.reports.stored_records import a_run, a_slice, a_wrong_slice, changed, stored
 
 
 def summary(*records: Record, planned: int | None = None) -> Summary:

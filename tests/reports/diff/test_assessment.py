@@ -7,7 +7,6 @@ from io import BytesIO
 from xml.etree import ElementTree
 
 import pytest
-from compared_rows import a_compared_run, a_row
 
 from epcheck.conformance.records import strict_json
 from epcheck.reports.diff import assessment, difference
@@ -17,6 +16,7 @@ from epcheck.reports.diff.json_document import DIFFERENCE_SCHEMA, document
 from epcheck.reports.diff.junit import junit
 from epcheck.reports.diff.markdown import SHOWN, markdown
 from epcheck.reports.diff.page import by_operator, write_page
+from tests.reports.compared_rows import a_compared_run, a_row
 
 HOSTILE = "<img src=x onerror=alert(1)></script>|`@everyone`[x](javascript:1)\u202e\x00"
 

@@ -6,7 +6,6 @@ import dataclasses
 import random
 
 import pytest
-from compared_rows import a_compared_run, a_row
 
 from epcheck.conformance.records.terms import READINGS, STATUSES
 from epcheck.reports.diff.classification import (
@@ -24,6 +23,7 @@ from epcheck.reports.diff.classification import (
 )
 from epcheck.reports.diff.difference import Difference, compare
 from epcheck.reports.diff.row import Row
+from tests.reports.compared_rows import a_compared_run, a_row
 
 
 def what(older: tuple[str, str], newer: tuple[str, str]) -> str:
@@ -199,7 +199,7 @@ def test_groups_come_worst_first_and_largest_first() -> None:
 
 
 def test_a_row_has_what_a_comparison_needs_of_a_record() -> None:
-    from stored_records import a_wrong_slice, an_opinion
+    from tests.reports.stored_records import a_wrong_slice, an_opinion
 
     record = a_wrong_slice()
     two = an_opinion("dml", assignment=(("DmlExecutionProvider", "Slice"), ("DmlExecutionProvider", "Cast")) * 2)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from browsing import Browser
-from compared_rows import a_compared_run, a_row
 
 from epcheck.reports.diff import assessment, difference
 from epcheck.reports.diff.difference import compare
 from epcheck.reports.diff.write import write_html
+from tests.reports.browsing import Browser
+from tests.reports.compared_rows import a_compared_run, a_row
 
 HOSTILE = "</script><img src=x onerror=window.owned=1>"
 

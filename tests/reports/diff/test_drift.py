@@ -6,10 +6,10 @@ import math
 import random
 
 import pytest
-from compared_rows import a_row
 
 from epcheck.reports.diff import drift
 from epcheck.reports.diff.row import Row, placement_of
+from tests.reports.compared_rows import a_row
 
 OPERATORS = tuple(f"Operator{number}" for number in range(20))
 

@@ -5,8 +5,6 @@ import re
 from pathlib import Path
 
 import pytest
-from compared_rows import a_compared_run, a_row
-from stored_records import a_run, a_slice, a_wrong_slice, stored
 from typer.testing import CliRunner
 
 from epcheck.cli.main import app
@@ -18,6 +16,8 @@ from epcheck.reports.diff.junit import junit
 from epcheck.reports.diff.markdown import markdown
 from epcheck.reports.diff.page import write_page
 from epcheck.reports.diff.wording import Sides
+from tests.reports.compared_rows import a_compared_run, a_row
+from tests.reports.stored_records import a_run, a_slice, a_wrong_slice, stored
 
 NIGHTLY = ("new failure", "fixed", "worse now", "Worse:", "before", "Before", "as good as", "takes now", "→")
 

@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from stored_nights import a_night, keep
-from stored_records import a_slice, a_wrong_slice, stored
 
 from epcheck import api
 from epcheck.conformance.records.record import Record
@@ -16,6 +14,8 @@ from epcheck.reports import StoreError, read_records, write_all, write_outcomes
 from epcheck.reports.earlier.comparison import compare_with_earlier
 from epcheck.reports.runs.causes import find_causes_of_run
 from epcheck.reports.since import BROKE, FIRST_SEEN, REPAIRED, STILL, Since
+from tests.reports.stored_nights import a_night, keep
+from tests.reports.stored_records import a_slice, a_wrong_slice, stored
 
 SAMPLES = ("steady", "broken", "fixed_since", "always_wrong")
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from browsing import Browser
-from stored_nights import a_night
-from stored_records import a_slice, a_wrong_slice, stored
 
 from epcheck.reports import write_all
 from epcheck.reports.earlier.comparison import compare_with_earlier
+from tests.reports.browsing import Browser
+from tests.reports.stored_nights import a_night
+from tests.reports.stored_records import a_slice, a_wrong_slice, stored
 
 OLD = [a_slice("float16", "broken"), a_wrong_slice(sample="steady"), a_wrong_slice(sample="repaired_since")]
 NEW = [a_wrong_slice(sample="broken"), a_wrong_slice(sample="steady"), a_slice("float16", "repaired_since")]

@@ -9,7 +9,14 @@ from typing import Any
 
 import jsonschema
 import pytest
-from stored_records import (
+
+from epcheck import api
+from epcheck.conformance.records.record import Expected, Record
+from epcheck.conformance.records.terms import READINGS, STATUSES
+from epcheck.reports import write_ort_conformance
+from epcheck.reports.ort_conformance.report import schema
+from epcheck.reports.ort_conformance.result import RESULTS, result_of
+from tests.reports.stored_records import (
     a_crashed_topk,
     a_refused_qlinearconv,
     a_run,
@@ -19,13 +26,6 @@ from stored_records import (
     many,
     stored,
 )
-
-from epcheck import api
-from epcheck.conformance.records.record import Expected, Record
-from epcheck.conformance.records.terms import READINGS, STATUSES
-from epcheck.reports import write_ort_conformance
-from epcheck.reports.ort_conformance.report import schema
-from epcheck.reports.ort_conformance.result import RESULTS, result_of
 
 ROOT = Path(__file__).parents[3]
 

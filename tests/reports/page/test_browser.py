@@ -11,8 +11,14 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from browsing import ENTER, ESCAPE, Browser
-from stored_records import (
+
+from epcheck.conformance.records.accuracy import Accuracy
+from epcheck.conformance.records.case_facts import DirectML, Value
+from epcheck.conformance.records.record import Direct, Expected, Record, VariantResult
+from epcheck.conformance.records.run import Run
+from epcheck.reports import read_run, write_html
+from tests.reports.browsing import ENTER, ESCAPE, Browser
+from tests.reports.stored_records import (
     a_crashed_topk,
     a_refused_qlinearconv,
     a_run,
@@ -22,12 +28,6 @@ from stored_records import (
     changed,
     stored,
 )
-
-from epcheck.conformance.records.accuracy import Accuracy
-from epcheck.conformance.records.case_facts import DirectML, Value
-from epcheck.conformance.records.record import Direct, Expected, Record, VariantResult
-from epcheck.conformance.records.run import Run
-from epcheck.reports import read_run, write_html
 
 SCRIPT = "</script><script>document.title='owned';window.owned=1</script><img src=x onerror=window.owned=1>\x00\u202e"
 SHOWN = SCRIPT.replace("\x00", "\\x00").replace("\u202e", "\\u202e")

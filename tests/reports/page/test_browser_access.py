@@ -4,11 +4,11 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from browsing import ESCAPE, Browser
-from stored_records import a_slice, a_wrong_slice, an_opinion, many, stored
 
 from epcheck.conformance.records.accuracy import Accuracy
 from epcheck.reports import write_html
+from tests.reports.browsing import ESCAPE, Browser
+from tests.reports.stored_records import a_slice, a_wrong_slice, an_opinion, many, stored
 
 WRONG = "#case=" + quote(a_wrong_slice("float16", "start_0_step_1").case_id, safe="")
 

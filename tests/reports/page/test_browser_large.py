@@ -5,13 +5,13 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from browsing import Browser
-from stored_records import a_run, many
 
 from epcheck.conformance.records.record import encode
 from epcheck.reports.page.html import RunPage
 from epcheck.reports.runs.report import Entry
 from epcheck.reports.runs.summary import Tally
+from tests.reports.browsing import Browser
+from tests.reports.stored_records import a_run, many
 
 CASES = 77_745
 

@@ -13,7 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stored_records import (
+
+from epcheck.conformance.records.accuracy import Accuracy
+from epcheck.conformance.records.case_facts import Value
+from epcheck.conformance.records.record import Record
+from epcheck.reports import write_html
+from epcheck.reports.page.columns import column
+from tests.reports.stored_records import (
     a_crashed_topk,
     a_refused_qlinearconv,
     a_run,
@@ -23,12 +29,6 @@ from stored_records import (
     many,
     stored,
 )
-
-from epcheck.conformance.records.accuracy import Accuracy
-from epcheck.conformance.records.case_facts import Value
-from epcheck.conformance.records.record import Record
-from epcheck.reports import write_html
-from epcheck.reports.page.columns import column
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(1)>\x00\u202e\udc80\"'&"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from browsing import Browser
-from speed_reports import REPORT
 
 from epcheck import reports
+from tests.reports.browsing import Browser
+from tests.reports.speed_reports import REPORT
 
 pytestmark = pytest.mark.browser
 

@@ -4,12 +4,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from browsing import Browser
-from stored_records import a_run, a_slice, a_wrong_slice, an_opinion, stored
 
 from epcheck.conformance.records.accuracy import Accuracy
 from epcheck.conformance.records.record import Record
 from epcheck.reports import write_html
+from tests.reports.browsing import Browser
+from tests.reports.stored_records import a_run, a_slice, a_wrong_slice, an_opinion, stored
 
 TARGETS = {
     "dml": {"execution_provider": "DmlExecutionProvider", "onnxruntime": "1.24.4", "adapter": "Radeon"},

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from stored_records import a_run, a_slice, an_opinion, changed
 
 from epcheck.conformance.records.accuracy import Accuracy
 from epcheck.conformance.records.record import Record
 from epcheck.reports.runs.accuracy import AccuracySuspicion
 from epcheck.reports.runs.summary import summarize
+from tests.reports.stored_records import a_run, a_slice, an_opinion, changed
 
 
 def measured(sample: str, candidate: float, baseline: float, dtype: str = "float32") -> Record:

@@ -7,13 +7,21 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from stored_records import a_crashed_topk, a_refused_qlinearconv, a_run, a_slice, a_wrong_slice, an_opinion, stored
 
 from epcheck.conformance.records import strict_json
 from epcheck.conformance.records.record import Record, decode
 from epcheck.conformance.records.run import run_from_json
 from epcheck.reports import StoreError, write_json, write_junit
 from epcheck.reports.text import visible
+from tests.reports.stored_records import (
+    a_crashed_topk,
+    a_refused_qlinearconv,
+    a_run,
+    a_slice,
+    a_wrong_slice,
+    an_opinion,
+    stored,
+)
 
 HOSTILE = "a\x00<script>alert(1)</script>]]>\u202e\udc80&\x1b[31m"
 

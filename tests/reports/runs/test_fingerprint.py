@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from stored_records import a_run
 
 from epcheck.conformance.records.run import Run
 from epcheck.reports.runs.fingerprint import (
@@ -17,6 +16,7 @@ from epcheck.reports.runs.fingerprint import (
     fingerprint_class,
     unknown_parts,
 )
+from tests.reports.stored_records import a_run
 
 LAVAPIPE = {
     "os": "Windows-10-10.0.19043-SP0",

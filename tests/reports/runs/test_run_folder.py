@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stored_records import a_crashed_topk, a_refused_qlinearconv, a_run, a_slice, a_wrong_slice, many, stored
 
 from epcheck.conformance.records import atomic_file
 from epcheck.conformance.records.opinion import Mismatch
@@ -25,6 +24,15 @@ from epcheck.reports import (
     read_run,
     resume,
     write_outcomes,
+)
+from tests.reports.stored_records import (
+    a_crashed_topk,
+    a_refused_qlinearconv,
+    a_run,
+    a_slice,
+    a_wrong_slice,
+    many,
+    stored,
 )
 
 pq = pytest.importorskip("pyarrow.parquet")
@@ -209,10 +217,10 @@ def test_a_real_full_device_is_a_store_error(tmp_path: Path) -> None:
 def test_a_killed_process_leaves_a_run_that_can_be_resumed(tmp_path: Path) -> None:
     code = (
         "import os, sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path\n"
-        "from stored_records import a_run, a_slice; from epcheck.reports import create\n"
+        "from tests.reports.stored_records import a_run, a_slice; from epcheck.reports import create\n"
         "create(Path(sys.argv[2]), a_run(2)).append(a_slice()); os.kill(os.getpid(), 9)"
     )
-    subprocess.run([sys.executable, "-c", code, str(Path(__file__).parents[1]), str(tmp_path / "run")], check=False)
+    subprocess.run([sys.executable, "-c", code, str(Path(__file__).parents[3]), str(tmp_path / "run")], check=False)
     resumed = resume(tmp_path / "run")
     resumed.journal.release()
     assert resumed.done == {("dml", a_slice().case_id)}

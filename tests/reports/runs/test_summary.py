@@ -8,7 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from stored_records import (
+
+from epcheck.conformance.records.accuracy import Accuracy
+from epcheck.conformance.records.opinion import Excused
+from epcheck.conformance.records.record import Record
+from epcheck.reports import Tally, headline, read_records, sample_stem, summarize
+from epcheck.reports.dtypes import dtype_order
+from epcheck.reports.runs.accuracy import ErrorStatistics
+from tests.reports.stored_records import (
     DTYPES,
     a_crashed_topk,
     a_refused_qlinearconv,
@@ -18,13 +25,6 @@ from stored_records import (
     changed,
     stored,
 )
-
-from epcheck.conformance.records.accuracy import Accuracy
-from epcheck.conformance.records.opinion import Excused
-from epcheck.conformance.records.record import Record
-from epcheck.reports import Tally, headline, read_records, sample_stem, summarize
-from epcheck.reports.dtypes import dtype_order
-from epcheck.reports.runs.accuracy import ErrorStatistics
 
 
 def test_the_same_fault_in_many_dtypes_is_one_finding() -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from hostile_names import DANGEROUS, NAMES, Tags
-from stored_nights import keep
-from stored_records import a_run, a_slice, a_wrong_slice, an_opinion
-
 from epcheck import api
+from tests.reports.hostile_names import DANGEROUS, NAMES, Tags
+from tests.reports.stored_nights import keep
+from tests.reports.stored_records import a_run, a_slice, a_wrong_slice, an_opinion
 
 CHOSEN = [name.encode("utf-8", "replace").decode() for name in NAMES.values()]
 """Parquet takes no half of a surrogate pair."""

@@ -6,14 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from browsing import ESCAPE, Browser
-from stored_nights import keep
-from stored_records import DTYPES, a_run, a_slice, a_wrong_slice, an_opinion
 
 from epcheck import api
 from epcheck.conformance.records.accuracy import Accuracy
 from epcheck.conformance.records.record import Record
 from epcheck.conformance.records.run import Run
+from tests.reports.browsing import ESCAPE, Browser
+from tests.reports.stored_nights import keep
+from tests.reports.stored_records import DTYPES, a_run, a_slice, a_wrong_slice, an_opinion
 
 SCRIPT = "</script><script>document.title='owned';window.owned=1</script><img src=x onerror=window.owned=1>\x00\u202e"
 SHOWN = SCRIPT.replace("\x00", "\\x00").replace("\u202e", "\\u202e")

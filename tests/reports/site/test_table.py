@@ -4,8 +4,6 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-from stored_nights import keep
-from stored_records import a_run, a_slice, a_wrong_slice, an_opinion
 
 from epcheck.conformance.records.accuracy import Accuracy
 from epcheck.conformance.records.record import Record
@@ -17,6 +15,8 @@ from epcheck.reports.site.provider_release import ProviderRelease, provider_rele
 from epcheck.reports.site.table import Cell, cells_of
 from epcheck.reports.site.write import site_of
 from epcheck.reports.store.store import Store, open_store
+from tests.reports.stored_nights import keep
+from tests.reports.stored_records import a_run, a_slice, a_wrong_slice, an_opinion
 
 
 def a_release(release: str, day: int = 1, provider: str = "DmlExecutionProvider", adapter: str = "Radeon") -> Run:

@@ -14,13 +14,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from command_line import call, refused
-from parquet_mutations import Content, another_order, retype, written
-from stored_nights import a_night, keep
-from stored_records import many
 
 from epcheck.reports.store.query import query_store
 from epcheck.reports.store.store import open_store
+from tests.command_line import call, refused
+from tests.fuzzing.parquet_mutations import Content, another_order, retype, written
+from tests.reports.stored_nights import a_night, keep
+from tests.reports.stored_records import many
 
 SQL = "SELECT * EXCLUDE (record) FROM outcomes ORDER BY run_id, target, case_id"
 OF_STORES = (

@@ -10,9 +10,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from command_line import call, refused
-from stored_nights import a_night, keep
-from stored_records import a_slice, a_wrong_slice, many, stored
 
 from epcheck.reports import StoreError, write_outcomes
 from epcheck.reports.runs.parquet import write_table
@@ -20,6 +17,9 @@ from epcheck.reports.store import maintenance
 from epcheck.reports.store.maintenance import Addition
 from epcheck.reports.store.run_file import ProblemKind, StoredRun
 from epcheck.reports.store.store import open_store
+from tests.command_line import call, refused
+from tests.reports.stored_nights import a_night, keep
+from tests.reports.stored_records import a_slice, a_wrong_slice, many, stored
 
 NOW = datetime(2025, 1, 11, 12, tzinfo=UTC)
 

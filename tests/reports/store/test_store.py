@@ -8,8 +8,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from stored_nights import a_night, keep
-from stored_records import a_slice, a_wrong_slice, many
 
 from epcheck.reports import StoreError
 from epcheck.reports.checksum import PARQUET_KEY
@@ -17,6 +15,8 @@ from epcheck.reports.runs.parquet import Counts
 from epcheck.reports.store.query import query, query_store
 from epcheck.reports.store.run_file import FileProblemError, ProblemKind, read_file
 from epcheck.reports.store.store import default_store, open_store
+from tests.reports.stored_nights import a_night, keep
+from tests.reports.stored_records import a_slice, a_wrong_slice, many
 
 FAILING = "SELECT run_id, case_id FROM outcomes WHERE failing ORDER BY ALL"
 

@@ -9,14 +9,14 @@ import time
 from pathlib import Path
 
 import pytest
-from stored_nights import a_night, keep
-from stored_records import a_slice, many
 
 from epcheck.reports import StoreError
 from epcheck.reports.store import maintenance, writer_lock
 from epcheck.reports.store.maintenance import Addition
 from epcheck.reports.store.store import open_store
 from epcheck.reports.store.writer_lock import only_writer
+from tests.reports.stored_nights import a_night, keep
+from tests.reports.stored_records import a_slice, many
 
 WRITER = """
 import sys

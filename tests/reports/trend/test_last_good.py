@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stored_records import a_run, a_slice, a_wrong_slice, an_opinion, changed, stored
 
 from epcheck import reports
 from epcheck.conformance.records.record import Record
@@ -15,6 +14,7 @@ from epcheck.reports.diff.compared_runs import open_pair, open_single
 from epcheck.reports.store.store import open_store
 from epcheck.reports.trend.flaky_cases import flaky_cases
 from epcheck.reports.trend.last_good import last_good, read_last_good
+from tests.reports.stored_records import a_run, a_slice, a_wrong_slice, an_opinion, changed, stored
 
 DML = {"dml": {"adapter": "H200"}}
 

@@ -8,28 +8,6 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
-from simulated_year import (
-    CRASHED,
-    FIRST_NIGHT,
-    TARGET,
-    Assessment,
-    Breaks,
-    CouldNotRun,
-    CutOff,
-    Drifts,
-    Flakes,
-    Lost,
-    Machine,
-    Nights,
-    Slows,
-    States,
-    Suite,
-    Update,
-    WrongClock,
-    Year,
-    run_of,
-    write,
-)
 
 from epcheck.conformance.records.terms import EXPECTED, FAILURE, PASS
 from epcheck.reports.diff import assessment, difference, drift
@@ -52,6 +30,28 @@ from epcheck.reports.trend import sections
 from epcheck.reports.trend.flaky_cases import flaky_cases
 from epcheck.reports.trend.last_good import last_good
 from epcheck.reports.trend.trend import Trend, trend
+from tests.reports.simulated_year import (
+    CRASHED,
+    FIRST_NIGHT,
+    TARGET,
+    Assessment,
+    Breaks,
+    CouldNotRun,
+    CutOff,
+    Drifts,
+    Flakes,
+    Lost,
+    Machine,
+    Nights,
+    Slows,
+    States,
+    Suite,
+    Update,
+    WrongClock,
+    Year,
+    run_of,
+    write,
+)
 
 pytestmark = pytest.mark.slow
 

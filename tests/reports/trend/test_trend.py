@@ -8,9 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from command_line import call, refused
-from stored_nights import a_night, keep
-from stored_records import a_crashed_topk, a_slice, a_wrong_slice
 
 from epcheck import reports
 from epcheck.conformance.records.record import Record
@@ -23,6 +20,9 @@ from epcheck.reports.store.store import open_store
 from epcheck.reports.trend.page import write_html
 from epcheck.reports.trend.sections import came_with, sections
 from epcheck.reports.trend.trend import Event, Trend, trend
+from tests.command_line import call, refused
+from tests.reports.stored_nights import a_night, keep
+from tests.reports.stored_records import a_crashed_topk, a_slice, a_wrong_slice
 
 WHOLE, PARTIAL, NIGHT_NOT_RUN = Completeness.WHOLE, Completeness.PARTIAL, Completeness.NOT_RUN
 

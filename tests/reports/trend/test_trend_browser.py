@@ -6,10 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
-from browsing import Browser
-from command_line import call
-from stored_nights import a_night, keep
-from stored_records import a_slice, a_wrong_slice
+
+from tests.command_line import call
+from tests.reports.browsing import Browser
+from tests.reports.stored_nights import a_night, keep
+from tests.reports.stored_records import a_slice, a_wrong_slice
 
 HOSTILE = "</script><img src=x onerror=window.owned=1>"
 

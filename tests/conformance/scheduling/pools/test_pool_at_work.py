@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from packed_backends import workers
-from small_cases import backend, identities, identity
 
 from epcheck.conformance.cache.cache import Cache
 from epcheck.conformance.records import terms
@@ -29,6 +27,8 @@ from epcheck.conformance.scheduling.run import run_plan
 from epcheck.conformance.targets.target import DML, STRICT, Target
 from epcheck.generators import suite
 from epcheck.generators.case import BuiltCase, Case
+from tests.conformance.packed_backends import workers
+from tests.conformance.small_cases import backend, identities, identity
 
 pytestmark = [pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals"), pytest.mark.slow]
 

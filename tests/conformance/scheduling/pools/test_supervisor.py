@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_cases import HERE, backend, identity, processes_with
 
 from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.records.outcome import CRASHED, DONE, FAILED, Outcome
@@ -24,6 +23,7 @@ from epcheck.conformance.targets.variants import variant_of
 from epcheck.conformance.workers.client import STARTS, TargetDown
 from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.conformance.workers.process import Event
+from tests.conformance.small_cases import HERE, backend, identity, processes_with
 
 
 def misbehaving(mode: str, **changes: Any) -> Target:

@@ -6,10 +6,10 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from small_cases import backend
 
 from epcheck.conformance.scheduling.pools import worker_count
 from epcheck.conformance.targets.target import MEBIBYTE
+from tests.conformance.small_cases import backend
 
 H200 = {1: 374.0, 2: 492.0, 4: 457.0}
 LLVMPIPE = {"adapter": "llvmpipe (LLVM 19.1.7, 256 bits)", "driver_version": "Mesa 25.0.7"}

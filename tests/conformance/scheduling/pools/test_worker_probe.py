@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_cases import backend, identities
 
 from epcheck.conformance.cache.cache import Cache
 from epcheck.conformance.preparation import prepared_case
@@ -24,6 +23,7 @@ from epcheck.conformance.scheduling.pools import worker_count, worker_probe
 from epcheck.conformance.scheduling.run import run_plan
 from epcheck.conformance.scheduling.trace import Trace
 from epcheck.conformance.targets.target import MEASURED, Target
+from tests.conformance.small_cases import backend, identities
 
 pytestmark = [pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals"), pytest.mark.slow]
 

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import call
 
 from epcheck import api
 from epcheck.conformance.comparison.precision import Precision
@@ -16,6 +15,7 @@ from epcheck.conformance.targets.recipes import environment, swiftshader
 from epcheck.conformance.targets.recipes.recipe import RECIPES
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import TargetError
+from tests.command_line import call
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from command_line import call
 
 from epcheck.conformance.targets.recipes import environment, install_pack, pack
 from epcheck.conformance.targets.target import TargetError
+from tests.command_line import call
 
 SAYS_ITS_ARGUMENTS = (
     "import os, sys\ndef main():\n    print(*sys.argv[1:], os.environ['EPCHECK_RUNTIMES'], flush=True)\n"

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import onnx
-from command_line import call
 
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.target import CPU, DML, RECORD
@@ -17,6 +16,7 @@ from epcheck.conformance.workers.idle_workers import IdleWorkers, needs_canary
 from epcheck.conformance.workers.program.backends import canary
 from epcheck.conformance.workers.program.backends.onnxruntime import OnnxRuntimeBackend
 from epcheck.conformance.workers.program.backends.plugin import reason
+from tests.command_line import call
 
 LOG = "\x1b[1;31m2026-11-22 16:11:09.9 [E:onnxruntime:, provider.cc:790 Start] {}\x1b[m\n"
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pytest
-from small_cases import identity
 
 from epcheck.conformance.preparation import prepared_case
 from epcheck.conformance.workers.program.backends.timed_session import SAMPLED, TimedSession, sample_values
 from epcheck.conformance.workers.program.backends.timing import answer_block
+from tests.conformance.small_cases import identity
 
 
 def session_of(*memories: str) -> Any:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from command_line import ENVIRONMENT, START
+
+from tests.command_line import ENVIRONMENT, START
 
 pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="Linux's prctl"), pytest.mark.slow]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from built_suite import built
 
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.families import narrow
 from epcheck.generators.truth import Outputs
+from tests.generators.built_suite import built
 
 
 def case(name: str) -> tuple[list[float], list[float]]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from built_suite import node_of, true_outputs
 
 from epcheck.generators.array import Array
+from tests.generators.built_suite import node_of, true_outputs
 
 
 def run(*inputs: Array | None, heads: tuple[int, int] = (1, 1), **attributes: object) -> tuple[Array, Array]:

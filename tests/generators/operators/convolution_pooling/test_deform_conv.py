@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from built_suite import node_of, true_outputs
+
+from tests.generators.built_suite import node_of, true_outputs
 
 X = np.arange(9, dtype=np.float32).reshape(1, 1, 3, 3)
 W = np.ones((1, 1, 2, 2), np.float32)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from built_suite import node_of, true_outputs
 
 from epcheck.generators import registry
 from epcheck.generators.truth import Refusal
+from tests.generators.built_suite import node_of, true_outputs
 
 
 def test_the_gate_is_swish_and_alpha_scales_inside_the_sigmoid_alone() -> None:

@@ -6,11 +6,11 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from built_suite import node_of
 
 from epcheck.generators import registry
 from epcheck.generators.array import Array
 from epcheck.generators.truth import Outputs, Refusal, Ulp
+from tests.generators.built_suite import node_of
 
 
 def by_permutations(matrix: Array) -> float:

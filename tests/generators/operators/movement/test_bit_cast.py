@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from built_suite import built, node_of, true_outputs
 
 from epcheck.generators import registry
 from epcheck.generators.truth import Refusal
+from tests.generators.built_suite import built, node_of, true_outputs
 
 
 def test_bits_are_read_and_not_converted() -> None:

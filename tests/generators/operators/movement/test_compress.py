@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from built_suite import node_of, true_outputs
 
 from epcheck.generators import registry
 from epcheck.generators.truth import Refusal
+from tests.generators.built_suite import node_of, true_outputs
 
 DATA = np.array([[1, 2], [3, 4], [5, 6]], np.float32)
 

@@ -8,7 +8,6 @@ from typing import Any
 import hypothesis
 import numpy as np
 import pytest
-from built_suite import Array, built, node_of, true_outputs
 from hypothesis import seed, settings
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from epcheck.generators import registry
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.node import Node
 from epcheck.generators.truth import Exact, Outputs, Refusal
+from tests.generators.built_suite import Array, built, node_of, true_outputs
 
 INT32, INT64 = np.iinfo(np.int32), np.iinfo(np.int64)
 PAGE = np.array([[1, 2, 3, 4], [5, 6, 7, 8]])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from built_suite import node_of, true_outputs
+
+from tests.generators.built_suite import node_of, true_outputs
 
 CACHE, UPDATE = np.zeros((2, 4, 1)), np.array([[[1.0], [2.0]], [[3.0], [4.0]]])
 

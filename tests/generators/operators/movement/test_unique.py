@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from built_suite import node_of, true_outputs
 
 from epcheck.generators import registry
 from epcheck.generators.truth import Refusal
+from tests.generators.built_suite import node_of, true_outputs
 
 FLAT = np.array([2, 1, 1, 3, 4, 3], np.float32)
 ROWS = np.array([[1, 0, 0], [1, 0, 0], [2, 3, 4]], np.float32)

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from built_suite import Array, built, node_of, true_outputs
 
 from epcheck.generators import registry, suite
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.node import Node
 from epcheck.generators.truth import OneStep, Output, Outputs, Refusal
+from tests.generators.built_suite import Array, built, node_of, true_outputs
 
 INT32 = np.iinfo(np.int32)
 FIRST = "uint8-int8-uint8"

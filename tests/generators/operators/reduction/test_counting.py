@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from built_suite import node_of, true_outputs
 
 from epcheck.generators.array import Array
+from tests.generators.built_suite import node_of, true_outputs
 
 BOXES = np.array(
     [[[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, -0.1, 1, 0.9], [0, 10, 1, 11], [0, 10.1, 1, 11.1], [0, 100, 1, 101]]],

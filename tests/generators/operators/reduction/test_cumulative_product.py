@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from built_suite import built, node_of, true_outputs
 
 from epcheck.generators import registry
 from epcheck.generators.truth import Outputs, Refusal, Ulp
+from tests.generators.built_suite import built, node_of, true_outputs
 
 
 @pytest.mark.parametrize(

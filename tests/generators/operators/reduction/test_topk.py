@@ -9,7 +9,6 @@ from typing import Any
 import hypothesis
 import numpy as np
 import pytest
-from built_suite import Array, built, node_of
 from hypothesis import seed, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -19,6 +18,7 @@ from epcheck.generators.case import BuiltCase
 from epcheck.generators.claims import claims_of
 from epcheck.generators.node import Node
 from epcheck.generators.truth import Refusal, Selection
+from tests.generators.built_suite import Array, built, node_of
 
 INT64 = np.iinfo(np.int64)
 PAGE = np.array([[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]], np.float32)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from built_suite import node_of, true_outputs
+
+from tests.generators.built_suite import node_of, true_outputs
 
 IDENTITY = np.eye(2, 3, dtype=np.float32)[None]
 

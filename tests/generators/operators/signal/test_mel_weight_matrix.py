@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from built_suite import node_of, true_outputs
+
+from tests.generators.built_suite import node_of, true_outputs
 
 
 def test_the_triangles() -> None:

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from mutant import Mutant, attribute, by_truth, inputs, misread, outputs, outputs_of, swapped
 
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.node import Node
+from tests.mutants.mutant import Mutant, attribute, by_truth, inputs, misread, outputs, outputs_of, swapped
 
 ACTIVATION = "fused_activation"
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
-from mutant import Mutant, by_truth, outputs_of
 
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.families import narrow
+from tests.mutants.mutant import Mutant, by_truth, outputs_of
 
 
 def casting(operator: str, what: str, cast: Callable[[Array, np.dtype[np.generic]], Array]) -> Mutant:

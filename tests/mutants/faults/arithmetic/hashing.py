@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from mutant import attribute, inputs, outputs
+
+from tests.mutants.mutant import attribute, inputs, outputs
 
 MURMUR = "com.microsoft::MurmurHash3"
 NGRAMS = ("com.microsoft::NGramHashMapping", "com.microsoft::VarlenNGramHashMapping")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from mutant import Mutant, attribute, inputs, misread, swapped
 
 from epcheck.generators.node import Node
+from tests.mutants.mutant import Mutant, attribute, inputs, misread, swapped
 
 STREAMS = "com.microsoft::MRotaryEmbedding"
 ATTENTION, QUANTIZED, MULTI_HEAD, GROUP, ROTARY, EMBED = (

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
-from mutant import Mutant, attribute, by_truth, inputs, misread, outputs_of
 
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.node import Node
 from epcheck.generators.operators.convolution_pooling import causal_convolution
+from tests.mutants.mutant import Mutant, attribute, by_truth, inputs, misread, outputs_of
 
 OPERATOR = "CausalConvWithState"
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from mutant import Mutant, attribute, inputs, misread, outputs
 
 from epcheck.generators.array import Array
 from epcheck.generators.node import Attribute, Node
+from tests.mutants.mutant import Mutant, attribute, inputs, misread, outputs
 
 CONTRIB, DML = "com.microsoft::", "com.microsoft.dml::"
 

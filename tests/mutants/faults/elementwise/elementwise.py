@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from mutant import Mutant, attribute, by_truth, inputs, misread, outputs, outputs_of, swapped
 
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.operators.elementwise import activation, affine, float_tests, gelu, identity, prelu, unary
+from tests.mutants.mutant import Mutant, attribute, by_truth, inputs, misread, outputs, outputs_of, swapped
 
 Function = Callable[[Array], Array]
 

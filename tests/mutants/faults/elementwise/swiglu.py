@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from mutant import Mutant, attribute, by_truth, outputs, outputs_of, swapped
 
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.oracle_math.activations import sigmoid
+from tests.mutants.mutant import Mutant, attribute, by_truth, outputs, outputs_of, swapped
 
 OPERATOR = "SwiGLU"
 

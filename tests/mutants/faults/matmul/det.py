@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from mutant import by_truth, inputs, outputs
 
 from epcheck.generators.case import BuiltCase
+from tests.mutants.mutant import by_truth, inputs, outputs
 
 OPERATOR = "Det"
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from mutant import attribute, inputs, outputs, swapped
+
+from tests.mutants.mutant import attribute, inputs, outputs, swapped
 
 CDIST, INVERSE = "com.microsoft::CDist", "com.microsoft::Inverse"
 

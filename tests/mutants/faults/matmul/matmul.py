@@ -6,10 +6,10 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from mutant import Mutant, attribute, inputs, misread, outputs, swapped
 
 from epcheck.generators.array import Array
 from epcheck.generators.node import Node
+from tests.mutants.mutant import Mutant, attribute, inputs, misread, outputs, swapped
 
 MICROSOFT, DML = "com.microsoft::", "com.microsoft.dml::"
 

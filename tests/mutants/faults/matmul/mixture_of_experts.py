@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from mutant import Mutant, attribute, inputs, misread, outputs
 
 from epcheck.generators.array import Array
 from epcheck.generators.node import Node
+from tests.mutants.mutant import Mutant, attribute, inputs, misread, outputs
 
 MOE, QMOE = "com.microsoft::MoE", "com.microsoft::QMoE"
 

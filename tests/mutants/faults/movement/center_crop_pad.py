@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-from mutant import Mutant, attribute, by_truth, inputs, misread, outputs_of
 
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.node import Node
+from tests.mutants.mutant import Mutant, attribute, by_truth, inputs, misread, outputs_of
 
 OPERATOR = "CenterCropPad"
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from mutant import attribute, inputs, outputs, swapped
+
+from tests.mutants.mutant import attribute, inputs, outputs, swapped
 
 EXPAND, UNFOLD, UNIQUE, REPEAT, PRODUCT = (
     f"com.microsoft::{name}" for name in ("ExpandDims", "UnfoldTensor", "Unique", "NGramRepeatBlock", "MatMulInteger16")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from mutant import attribute, inputs, outputs
+
+from tests.mutants.mutant import attribute, inputs, outputs
 
 PAD, TRILU, RANGE, GATHER_ND, GRID, CONV, CAUSAL, LINEAR = (
     f"com.microsoft::{name}"

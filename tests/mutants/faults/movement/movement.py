@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from mutant import Mutant, attribute, inputs, misread, outputs, swapped
 
 from epcheck.generators.array import Array
 from epcheck.generators.node import Attribute, Node, Operand
+from tests.mutants.mutant import Mutant, attribute, inputs, misread, outputs, swapped
 
 
 def default(operator: str, name: str, value: Attribute) -> Mutant:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from mutant import implemented
-from one_node import RefusedError, parse
 
 from epcheck.generators.array import Array
+from tests.mutants.mutant import implemented
+from tests.mutants.one_node import RefusedError, parse
 
 Position = Callable[[int, int], int]
 """(a start or an end, the length of its axis) -> a position on the axis."""

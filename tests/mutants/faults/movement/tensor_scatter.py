@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-from mutant import Mutant, attribute, inputs, misread, outputs_of
 
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.families.movement import RefusedError
 from epcheck.generators.node import Node
 from epcheck.generators.operators.movement import tensor_scatter
+from tests.mutants.mutant import Mutant, attribute, inputs, misread, outputs_of
 
 OPERATOR = "TensorScatter"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from mutant import Mutant, attribute, inputs, misread, outputs, swapped
 
 from epcheck.generators.array import Array
 from epcheck.generators.node import Node
+from tests.mutants.mutant import Mutant, attribute, inputs, misread, outputs, swapped
 
 SILU, ADD, NORM, BRANCHES, GATE, PRE, POST, ENGRAM = (
     f"com.microsoft::{name}"

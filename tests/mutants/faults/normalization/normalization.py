@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
-from mutant import Mutant, attribute, inputs, misread, swapped
 
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.node import Attribute, Node
+from tests.mutants.mutant import Mutant, attribute, inputs, misread, swapped
 
 BATCH, INSTANCE, LAYER = "BatchNormalization", "InstanceNormalization", "LayerNormalization"
 SIMPLIFIED, RMS, GROUP = "SimplifiedLayerNormalization", "RMSNormalization", "GroupNormalization"

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
-from mutant import Mutant, by_truth, outputs_of
 
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.families import float8
+from tests.mutants.mutant import Mutant, by_truth, outputs_of
 
 
 def of_float8(operator: str, fault: str, change: Callable[[BuiltCase, Array], Array]) -> Mutant:

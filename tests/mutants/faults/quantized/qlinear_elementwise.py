@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from mutant import Mutant, attribute, inputs, outputs, swapped
+
+from tests.mutants.mutant import Mutant, attribute, inputs, outputs, swapped
 
 MUL, LEAKY, SOFTMAX, WHERE = (
     f"com.microsoft::{name}" for name in ("QLinearMul", "QLinearLeakyRelu", "QLinearSoftmax", "QLinearWhere")

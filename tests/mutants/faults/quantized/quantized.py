@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
-from faults.matmul.matmul import without
-from mutant import Mutant, attribute, by_truth, inputs, misread, outputs, outputs_of, swapped
 
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.node import Node
+from tests.mutants.faults.matmul.matmul import without
+from tests.mutants.mutant import Mutant, attribute, by_truth, inputs, misread, outputs, outputs_of, swapped
 
 MICROSOFT = "com.microsoft::"
 QUANTIZE, DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"

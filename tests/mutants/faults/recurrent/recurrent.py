@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from mutant import attribute, inputs, misread
 
 from epcheck.generators.array import Array
 from epcheck.generators.node import Node
+from tests.mutants.mutant import attribute, inputs, misread
 
 CELLS = {"RNN": 1, "GRU": 3, "LSTM": 4}
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-from mutant import Mutant, attribute, by_truth, inputs, misread, outputs, outputs_of
 
 from epcheck.generators.array import Array
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.operators.reduction import cumulative_sum
+from tests.mutants.mutant import Mutant, attribute, by_truth, inputs, misread, outputs, outputs_of
 
 OPERATOR = "CumProd"
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from mutant import inputs, outputs
+
+from tests.mutants.mutant import inputs, outputs
 
 WARPING = "com.microsoft::DynamicTimeWarping"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from mutant import attribute, by_truth, inputs, misread, outputs, outputs_of
 
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.node import Node, Operand
+from tests.mutants.mutant import attribute, by_truth, inputs, misread, outputs, outputs_of
 
 OPERATOR = "NonMaxSuppression"
 

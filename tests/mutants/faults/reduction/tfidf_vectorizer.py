@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from mutant import attribute, inputs, misread, outputs
 
 from epcheck.generators.node import Node
+from tests.mutants.mutant import attribute, inputs, misread, outputs
 
 OPERATOR = "TfIdfVectorizer"
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from mutant import implemented
-from one_node import RefusedError, parse
 
 from epcheck.generators.array import Array
+from tests.mutants.mutant import implemented
+from tests.mutants.one_node import RefusedError, parse
 
 Keys = Sequence[Any]
 

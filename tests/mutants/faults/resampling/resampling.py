@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from mutant import attribute, inputs, misread
 
 from epcheck.generators.array import Array
 from epcheck.generators.node import Node
+from tests.mutants.mutant import attribute, inputs, misread
 
 
 def axes_sorted(node: Node) -> Node:

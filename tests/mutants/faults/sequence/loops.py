@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from mutant import Mutant, attribute, by_truth, inputs, misread, outputs, outputs_of
 
 from epcheck.generators import registry
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.node import Node, Operand
+from tests.mutants.mutant import Mutant, attribute, by_truth, inputs, misread, outputs, outputs_of
 
 
 def with_cond(node: Node, value: bool) -> Node:

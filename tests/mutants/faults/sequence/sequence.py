@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from mutant import Mutant, attribute, by_truth, inputs, misread, outputs, outputs_of
 
 from epcheck.generators import registry
 from epcheck.generators.case import BuiltCase
 from epcheck.generators.node import Node
 from epcheck.generators.operators.sequence.sequence import ELEMENT
+from tests.mutants.mutant import Mutant, attribute, by_truth, inputs, misread, outputs, outputs_of
 
 
 def elements(operator: str, what: str, order: Callable[[list[np.ndarray]], list[np.ndarray]]) -> Mutant:

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from mutant import attribute, inputs, misread, outputs
 
 from epcheck.generators.array import Array
 from epcheck.generators.node import Node, Operand
+from tests.mutants.mutant import attribute, inputs, misread, outputs
 
 
 def without(name: str) -> Callable[[Node], Node]:

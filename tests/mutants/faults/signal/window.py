@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from mutant import attribute, inputs, outputs
+
+from tests.mutants.mutant import attribute, inputs, outputs
 
 MUTANTS = [
     mutant

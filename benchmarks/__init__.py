@@ -1,0 +1,1 @@
+"""The benchmarks. A package, so that no installed package of this name is taken for it."""

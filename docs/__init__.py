@@ -1,0 +1,1 @@
+"""The programs of the site. A package, so that no installed package of this name is taken for it."""
