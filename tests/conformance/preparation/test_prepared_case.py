@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -28,12 +29,25 @@ TOPK = suite.case_by_id("TopK-11/float32/defaults[initializer]")
 
 @pytest.fixture(scope="module", params=[FEW, pytest.param((), marks=pytest.mark.slow)], ids=["few", "all"])
 def travelled(request: pytest.FixtureRequest) -> list[Travelled]:
-    """Cases of every version and dtype, of a few operators or of all."""
+    """Cases of every version and dtype of a few operators, or a quarter of these of all operators.
+
+    How a value travels depends on its type and its dtype, not on the operator: a quarter has each many times.
+    """
+    cases = suite.cases(FEW, thin=True) if request.param else _quarter(suite.cases(thin=True))
     build = Case.build if request.param else built_case
-    built = [build(case) for case in suite.cases(request.param, thin=True)]
+    built = [build(case) for case in cases]
     prepared = [prepared_case.of(case) for case in built]
     loaded = [prepared_case.from_row(case.case, prepared_case.to_row(case)) for case in prepared]
     return list(zip(built, prepared, loaded, strict=True))
+
+
+def _quarter(cases: Iterable[Case]) -> Iterator[Case]:
+    """Every fourth case, and the first one of each operator."""
+    seen: set[str] = set()
+    for case in cases:
+        if zlib.crc32(case.id.encode()) % 4 == 0 or case.operator_key not in seen:
+            seen.add(case.operator_key)
+            yield case
 
 
 def lost(before: Any, after: Any, path: str = "") -> Iterator[str]:
@@ -77,7 +91,7 @@ def test_no_feed_loses_a_bit(travelled: list[Travelled]) -> None:
 
 def test_no_fact_loses_a_word(travelled: list[Travelled]) -> None:
     assert [p.case.id for _, p, loaded in travelled if loaded.facts.text != p.facts.text] == []
-    for built, prepared, loaded in travelled if len(travelled) < 5000 else travelled[::10]:
+    for built, prepared, loaded in travelled:
         facts = dataclasses.replace(case_facts.of(built), rounded=loaded.facts.rounded)
         assert prepared.facts.text == facts.text
 
