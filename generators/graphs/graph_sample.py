@@ -37,7 +37,8 @@ class GraphSample:
     """kind: one of KINDS. write: puts the graph into a sketch. dtypes: numpy names, of the graph's numbers.
 
     elsewhere: op_types of nodes that need not be on the provider. opset: of ai.onnx, where the graph is about another.
-    special: values between nodes may be infinite, no number, or large.
+    special: values between nodes may be infinite, no number, or large. last: operator and domain of the last node,
+    where they are known before the graph is written.
     """
 
     kind: str
@@ -47,6 +48,7 @@ class GraphSample:
     elsewhere: tuple[str, ...] = ()
     opset: int = OPSET
     special: bool = False
+    last: tuple[str, str] | None = None
 
     @property
     def sample(self) -> str:

@@ -115,17 +115,17 @@ class RewriteRule:
 
     def samples(self) -> Samples:
         """Its graphs: where it applies, then where a precondition is broken."""
-        graph = self.read()
+        declared = [(name, kind, self.read(texts)) for name, kind, texts in self.list_texts()]
+        (_, _, graph), *others = declared
         applied = self.make_sample(APPLIES, self.name, graph)
         yield replace(applied, dtypes=(*applied.dtypes, *self.also))
-        for name, kind, texts in self.list_texts():
-            if texts:
-                yield self.make_sample(kind, name, self.read(texts))
+        for name, kind, changed in others:
+            yield self.make_sample(kind, name, changed)
         for name, changed in break_in_general(graph) if self.in_general else ():
             yield self.make_sample(BROKEN, f"{self.name}_{name}", changed)
-        for name, kind, texts in self.list_texts():
+        for name, kind, changed in declared:
             if size := read_equal_sizes().get(name):
-                yield self.make_sample(kind, f"{name}_{EQUAL_SIZES}", make_sizes_equal(self.read(texts), size))
+                yield self.make_sample(kind, f"{name}_{EQUAL_SIZES}", make_sizes_equal(changed, size))
 
     def list_texts(self) -> Iterator[tuple[str, str, Sequence[str]]]:
         """(name, kind, texts in pairs) of each graph that is declared."""
@@ -144,9 +144,11 @@ class RewriteRule:
 
     def make_sample(self, kind: str, name: str, graph: TextGraph) -> GraphSample:
         """A fixed graph of the suite."""
+        last = graph.nodes[-1]
         return GraphSample(
-            kind, name, partial(write_graph, graph), self.dtypes, self.elsewhere, self.opset, self.special
-        )
+            kind, name, partial(write_graph, graph), self.dtypes, self.elsewhere, self.opset, self.special,
+            (last.operator, last.domain),
+        )  # fmt: skip
 
 
 def chain(name: str, source: str, entering: str, *calls: str, weights: str = "", **options: Any) -> RewriteRule:
@@ -184,16 +186,28 @@ def read_graph(text: str, values: Mapping[str, Sequence[float]]) -> TextGraph:
 def _name_constants(call: re.Match[str], constants: list[Tensor]) -> str:
     """The inputs of a node with names in place of numbers, which become `constants`."""
     inputs = []
-    for text in _split_inputs(call[1]):
-        found = CONSTANT.fullmatch(text)
-        if found is None:
-            inputs.append(text)
-            continue
-        array = np.asarray(json.loads(found[2]))
-        dtype = found[1] or (FLOAT if array.dtype.kind == "f" else "int64")
-        constants.append(Tensor(f"c{len(constants)}", dtype, array.shape, tuple(array.ravel().tolist()), True))
-        inputs.append(constants[-1].name)
+    for read in _read_inputs(call[1]):
+        if isinstance(read, str):
+            inputs.append(read)
+        else:
+            inputs.append(f"c{len(constants)}")
+            constants.append(replace(read, name=inputs[-1]))
     return f"({', '.join(inputs)})"
+
+
+@cache
+def _read_inputs(text: str) -> tuple[str | Tensor, ...]:
+    """The inputs of a node: names, and numbers as constants without a name. The graphs of a rule share most nodes."""
+    return tuple(map(_read_input, _split_inputs(text)))
+
+
+def _read_input(text: str) -> str | Tensor:
+    found = CONSTANT.fullmatch(text)
+    if found is None:
+        return text
+    array = np.asarray(json.loads(found[2]))
+    dtype = found[1] or (FLOAT if array.dtype.kind == "f" else "int64")
+    return Tensor("", dtype, array.shape, tuple(array.ravel().tolist()), True)
 
 
 def _split_inputs(text: str) -> list[str]:

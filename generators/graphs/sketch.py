@@ -114,6 +114,11 @@ def _revision(operator: str, domain: str, opset: int) -> _Revision:
     return _Revision(found.since_version, _formals(found.inputs), _formals(found.outputs))
 
 
+def find_version(operator: str, domain: str, opset: int) -> int:
+    """The version of the operator that nodes of a sketch with this opset have."""
+    return _revision(operator, domain, opset).since_version
+
+
 def _formals(formals: Sequence[onnx.defs.OpSchema.FormalParameter]) -> _Formals:
     variadic = bool(formals) and formals[-1].option == onnx.defs.OpSchema.FormalParameterOption.Variadic
     return _Formals(tuple(formal.name for formal in formals), variadic)

@@ -32,7 +32,7 @@ from epcheck.generators.graphs.patterns import (
     structure,
 )
 from epcheck.generators.graphs.rules import data_movement, neighbours, numbers, products, quantizers
-from epcheck.generators.graphs.sketch import Sketch
+from epcheck.generators.graphs.sketch import Sketch, find_version
 from epcheck.generators.node import qualified_name
 from epcheck.generators.operator import Operator, random_source
 from epcheck.generators.truth import Open, Output
@@ -79,12 +79,18 @@ def _group_by_last_operator() -> Mapping[str, list[tuple[GraphSample, str, int]]
     by_operator: dict[str, list[tuple[GraphSample, str, int]]] = {}
     for sample in samples():
         for dtype in sample.dtypes:
-            sketch = Sketch(np.dtype(dtype), np.random.default_rng(0), sample.opset)
-            sample.write(sketch)
-            last = sketch.steps[-1].node
-            key = qualified_name(last.op_type, last.domain)
-            by_operator.setdefault(key, []).append((sample, dtype, last.since_version))
+            name, domain = sample.last or _find_last(sample, dtype)
+            version = find_version(name, domain, sample.opset)
+            by_operator.setdefault(qualified_name(name, domain), []).append((sample, dtype, version))
     return by_operator
+
+
+def _find_last(sample: GraphSample, dtype: str) -> tuple[str, str]:
+    """Operator and domain of the last node of the graph, which is written for that."""
+    sketch = Sketch(np.dtype(dtype), np.random.default_rng(0), sample.opset)
+    sample.write(sketch)
+    last = sketch.steps[-1].node
+    return last.op_type, last.domain
 
 
 def judge_sample(sample: GraphSample, dtype: str, case_id: str) -> NodeGraph:
