@@ -29,6 +29,7 @@ pytest.importorskip("distributed")
 
 import dask
 from distributed import Client, LocalCluster
+from distributed.utils import get_mp_context
 
 from epcheck.conformance.cluster import cluster as cluster_module
 from epcheck.conformance.cluster import connection, dispatch, nodes
@@ -37,14 +38,19 @@ from epcheck.conformance.cluster.cluster import Cluster
 pytestmark = pytest.mark.slow  # clusters of processes
 
 SLOW, RIGHT, NO_BACKEND = "python:faulty_backends:slow", "python:faulty_backends:right", "python:nothing:here"
+METHOD = "spawn" if sys.platform == "win32" else "forkserver"
 RESOURCES = {"cpu": 1, "mine": 1, SLOW: 1, RIGHT: 1, NO_BACKEND: 1}
 
 
 @contextlib.contextmanager
 def cluster_of(machines: int, deaths: int = 0) -> Iterator[LocalCluster]:
     """Dask workers in processes of their own, which find the faulty backends. deaths: how many Dask allows of the
-    machines that take a task, before it gives the task up."""
-    with pytest.MonkeyPatch.context() as patch, dask.config.set({"distributed.scheduler.allowed-failures": deaths}):
+    machines that take a task, before it gives the task up. They are forks of a process that has imported Dask and
+    epcheck."""
+    settings = {"distributed.scheduler.allowed-failures": deaths, "distributed.worker.multiprocessing-method": METHOD}
+    with pytest.MonkeyPatch.context() as patch, dask.config.set(settings):
+        if METHOD == "forkserver":
+            get_mp_context().set_forkserver_preload(["distributed.nanny", node.__name__])
         patch.setenv("PYTHONPATH", os.pathsep.join([str(HERE), str(HERE.parents[1])]))
         with LocalCluster(
             n_workers=machines, threads_per_worker=1, processes=True, resources=RESOURCES, dashboard_address=":0",
@@ -287,7 +293,7 @@ def test_a_target_that_no_machine_declares_is_said_with_what_to_do(
 ) -> None:
     monkeypatch.setattr(cluster_module, "PATIENCE_S", 0.2)
     address = cluster.scheduler_address
-    assert refused(*FEW[:2], "dml", "--scheduler", address) == (
+    assert refused(*FEW[:2], "dml", "--op", "Neg", "--scheduler", address) == (
         f"no Dask worker declares the resource 'dml'; start one where the target is: "
         f'dask worker {address} --nthreads 1 --resources "dml=1"'
     )

@@ -23,7 +23,7 @@ from epcheck.conformance.workers.idle_workers import IdleWorkers
 from epcheck.generators.case import Case
 from tests.whole_suite import whole_suite
 
-pytestmark = pytest.mark.slow  # each test is a run of nearly a thousand cases
+pytestmark = pytest.mark.slow  # each test is a run of hundreds of cases
 
 CPU = replace(resolve("cpu"), expectations=())
 """With nothing to predict what fails: that has to be found."""
@@ -32,7 +32,7 @@ CPU = replace(resolve("cpu"), expectations=())
 @cache
 def cases() -> tuple[Case, ...]:
     """Some of everything."""
-    return tuple(case for case in whole_suite() if zlib.crc32(case.id.encode()) % 67 == 0)
+    return tuple(case for case in whole_suite() if zlib.crc32(case.id.encode()) % 137 == 0)
 
 
 @pytest.fixture(scope="module")
