@@ -89,7 +89,7 @@ def _entry(
         elements=int(at.size),
         total=output.value.size,
         max_ulp=float(errors[worst]),
-        bound=bound.bound,
+        bound=float(bound.bound),
         floor=floor.text,
         allowed=float(floors[worst]),
         at=blocks.index(start + int(at[worst]), output.value.shape),
