@@ -139,7 +139,7 @@ def test_the_report_is_attested_where_the_workflow_wants_it(suite: Played, tmp_p
 
 @pytest.mark.parametrize("target", ["no-such-target", "python:no_such:target"])
 def test_a_target_that_cannot_be_used_ends_with_2_and_says_why(tmp_path: Path, target: str) -> None:
-    done = played(tmp_path, target=target, baseline_artifact="epcheck-main")
+    done = played(tmp_path, target=target, selection=SELECTION, baseline_artifact="epcheck-main")
     assert "cannot be asked for" in done.log["Find the run to compare with"]
     assert (done.codes["Verdict"], done.outputs["code"]) == (2, "2")
     assert f"target '{target}'" in done.log["Run the suite"]

@@ -199,7 +199,7 @@ def test_an_entry_with_a_condition_is_about_cases_of_every_source() -> None:
 def test_no_expectation_is_overlooked_by_looking_at_those_of_the_operator(target: str) -> None:
     shipped = expectation_file.load_shipped(target)
     mine = Target("mine", (), (), expectations=shipped)
-    ids = [e.case for e in shipped if "*" not in e.case] + list(whole_suite_ids()[::211])
+    ids = [e.case for e in shipped if "*" not in e.case][::5] + list(whole_suite_ids()[::503])
     for case_id in ids:
         assert mine.match_globs(case_id) == tuple(e for e in shipped if matches(case_id, e.case)), case_id
 
