@@ -85,7 +85,9 @@ class Place:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {**ENVIRONMENT, "EPCHECK_RUNTIMES": str(self.root / "runtimes")}
+        """Without a package index: what pip is asked for fails at once."""
+        no_index = {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull}
+        return {**ENVIRONMENT, "EPCHECK_RUNTIMES": str(self.root / "runtimes"), **no_index}
 
     def _ask(self, *arguments: str) -> Done:
         if self._commands is None:
@@ -109,8 +111,15 @@ class Place:
         return str(self.fill(folder))
 
 
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """One for all tests, which give other names to what they write, so that one process and its workers run all."""
+    with ExitStack() as resources:
+        yield make_place(tmp_path_factory.mktemp("place"), resources)
+
+
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
+def own_place(tmp_path: Path) -> Iterator[Place]:
     with ExitStack() as resources:
         yield make_place(tmp_path, resources)
 
@@ -131,12 +140,12 @@ def test_a_model_is_validated_in_a_folder_of_modules(place: Place) -> None:
 
 
 @pytest.mark.parametrize("path", [os.pathsep, "."])
-def test_an_entry_of_pythonpath_that_means_the_working_directory_is_left_out(place: Place, path: str) -> None:
+def test_an_entry_of_pythonpath_that_means_the_working_directory_is_left_out(own_place: Place, path: str) -> None:
     """What Python imports before anything of ours does is not among these modules."""
-    for file in place.here.glob("*.py"):
+    for file in own_place.here.glob("*.py"):
         if file.stem not in IMPORTED_LATE:
             file.unlink()
-    place.run("validate", "../models/model.onnx", "--target", "cpu", "--no-culprit", PYTHONPATH=path)
+    own_place.run("validate", "../models/model.onnx", "--target", "cpu", "--no-culprit", PYTHONPATH=path)
 
 
 @pytest.mark.slow
@@ -173,7 +182,7 @@ def test_no_command_on_runs_executes_a_module_of_a_folder_that_it_reads(place: P
     run("store", "check", "--store", "../store", code=2)  # modules are no files of a store
     run("trend", "--store", "../store")
     run("site", "../store", "--out", "../site")
-    fuzz = ("--fuzz-minutes", "0.02", "--fuzz-out", "../fuzz")
+    fuzz = ("--fuzz-minutes", "0.02", "--fuzz-out", "../fuzz-of-nights")
     run(
         "nightly",
         "--target",
@@ -192,10 +201,9 @@ def test_no_command_on_runs_executes_a_module_of_a_folder_that_it_reads(place: P
 
 @pytest.mark.slow
 def test_no_command_that_runs_pip_executes_a_module_of_the_working_directory(place: Place) -> None:
-    no_index = {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull}
-    assert "cannot be made" in place.run("env", "create", "webgpu", code=2, **no_index).err
-    place.run("validate", "../models/model.onnx", "--target", "cpu@1.20.1", code=2, **no_index)
-    place.run("bisect", "Relu-14/*", "--target", "cpu", code=2, **no_index)
+    assert "cannot be made" in place.run("env", "create", "webgpu", code=2).err
+    place.run("validate", "../models/model.onnx", "--target", "cpu@1.20.1", code=2)
+    place.run("bisect", "Relu-14/*", "--target", "cpu", code=2)
     place.run("lab", "status", code=None)
     place.run("env", "list")
 
@@ -203,7 +211,7 @@ def test_no_command_that_runs_pip_executes_a_module_of_the_working_directory(pla
 def test_the_process_that_makes_reports_executes_no_module_of_a_run(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = place.suite("1")
+    folder = place.suite("3")
     monkeypatch.setattr(data_process, "LARGE_BYTES", 1)
     monkeypatch.chdir(place.here)
     with data_process.start_data_process(Path(folder)) as process:
