@@ -30,6 +30,7 @@ TOGETHER = {
     "tests/conformance/judging/test_coverage.py": "tests/test_documentation.py",  # the dtypes of all operators' cases
     "tests/conformance/judging/test_kernel_coverage.py": "tests/test_documentation.py",
     "tests/docs/test_pages_run.py": "tests/test_documentation.py",
+    "tests/cli/test_output.py": "tests/test_documentation.py",
 }
 """Module -> the module in whose process it runs: both need what takes long to make."""
 

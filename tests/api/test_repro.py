@@ -90,7 +90,7 @@ def test_the_script_of_a_variant_runs_it_in_that_way(
     assert (code, lines) == (0, [f"as the target cpu runs it with {variant}", *right, last])
 
 
-@pytest.mark.parametrize("variant", ["threads=2", "reruns=shapes", "lifecycle=repeated"])
+@pytest.mark.parametrize("variant", ["reruns=shapes", "lifecycle=repeated"])
 def test_the_script_of_a_use_repeats_it(tmp_path: Path, variant: str) -> None:
     folder = api.repro(api.ReproOptions(RELU, target="cpu", variant=variant, out=tmp_path))
     code, lines = script(folder)
