@@ -51,8 +51,7 @@ def fix(model: Path, dml: Target, **options: Any) -> tuple[Fixed, onnx.ModelProt
     assert found.written == out, found.statement
     fixed = onnx.load(out)
     onnx.checker.check_model(fixed, full_check=True)
-    validated = api.validate(api.ValidateOptions((out,), (dml,), seeds=(0,), own_process=False)).validation
-    assert validated.status == "right"
+    assert found.after.status == "right"
     return found, fixed
 
 
@@ -76,6 +75,8 @@ def test_a_reshape_that_is_refused_loses_allowzero(dml: Target, tmp_path: Path) 
     assert found.differences[0].before == "Reshape(r, s) -> y, allowzero=1"
     assert found.differences[0].after == "Reshape(r, s) -> y"
     assert fixed.graph.initializer[0].name == "s"
+    options = api.ValidateOptions((tmp_path / "fixed.onnx",), (dml,), seeds=(0,), own_process=False)
+    assert api.validate(options).validation.status == "right"  # the file, as `fix` says of every model
     np.testing.assert_array_equal(compute(tmp_path / "fixed.onnx", X), compute(model, X))
 
 
