@@ -77,17 +77,18 @@ def cases(operator: Operator[Any]) -> Iterator[Case]:
 def _group_by_last_operator() -> Mapping[str, list[tuple[GraphSample, str, int]]]:
     """Key of the last node's operator -> fixed graphs, each with a dtype and the version of the last node."""
     by_operator: dict[str, list[tuple[GraphSample, str, int]]] = {}
+    rng = np.random.default_rng(0)
     for sample in samples():
         for dtype in sample.dtypes:
-            name, domain = sample.last or _find_last(sample, dtype)
+            name, domain = sample.last or _find_last(sample, dtype, rng)
             version = find_version(name, domain, sample.opset)
             by_operator.setdefault(qualified_name(name, domain), []).append((sample, dtype, version))
     return by_operator
 
 
-def _find_last(sample: GraphSample, dtype: str) -> tuple[str, str]:
-    """Operator and domain of the last node of the graph, which is written for that."""
-    sketch = Sketch(np.dtype(dtype), np.random.default_rng(0), sample.opset)
+def _find_last(sample: GraphSample, dtype: str, rng: np.random.Generator) -> tuple[str, str]:
+    """Operator and domain of the last node of the graph, which is written for that, with any data."""
+    sketch = Sketch(np.dtype(dtype), rng, sample.opset)
     sample.write(sketch)
     last = sketch.steps[-1].node
     return last.op_type, last.domain
