@@ -436,10 +436,10 @@ def test_a_stranger_s_case_that_takes_too_much_memory_costs_itself_alone(
 
 @posix
 def test_a_stranger_s_case_that_takes_too_long_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preparer_pool, "DEADLINE_S", 6.0)
+    monkeypatch.setattr(preparer_pool, "DEADLINE_S", 3.0)
     with driver() as running:
         running.event_s = 0.1
         (lost,) = running.run([RANGE], running.pool.watch).values()
     assert isinstance(lost, UnbuiltCase)
-    assert lost.why in ("the case cannot be built: it took more than 6 s",
+    assert lost.why in ("the case cannot be built: it took more than 3 s",
                         "the case cannot be built: it took more than 2,048 MiB of memory")  # fmt: skip
