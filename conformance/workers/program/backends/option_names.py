@@ -64,8 +64,9 @@ def _holds(library: Path, name: str) -> bool:
 def _names(libraries: Iterable[Path], like: str) -> list[str]:
     """Words in the libraries that begin or end as `like` does, about as long."""
     found: set[str] = set()
-    shape = rf"(?<![\w.])[A-Za-z][\w.]{{{max(len(like) - 3, 2)},{len(like) + 2}}}(?![\w.])"
+    words, longest = re.compile(rb"[\w.]{%d,}" % max(len(like) - 2, 3)), len(like) + 3
     for library in libraries:
         with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            found.update(word.decode() for word in re.findall(shape.encode(), content))
+            whole = words.findall(content)
+            found.update(word.decode() for word in whole if len(word) <= longest and word[:1].isalpha())
     return sorted(found)
