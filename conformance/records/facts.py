@@ -35,6 +35,8 @@ INFINITE = 1024
 _WIDTH = re.compile(r"(?:bfloat|float|u?int)(\d+)")
 _COUNTS = re.compile("size|group|num|channels")
 """In names of attributes that may count channels."""
+_OF_SECOND = re.compile(r"[bBw]_(scale|zero_point)")
+"""The names that operators have for the scale and the zero point of their second operand."""
 _NUMBERED = re.compile(r"_\d+$")
 _INTEGERS = re.compile(r"(?:-?\d{1,20}(?:, -?\d{1,20})*)?")
 LONGEST_TEXT = 60
@@ -132,6 +134,8 @@ def _names(case: CaseFacts, value: Value) -> tuple[str, ...]:
     shared = (RESULT if is_output else FIRST,) if value is first else ()
     if case.beside or _NUMBERED.search(value.name):
         return shared
+    if found := _OF_SECOND.fullmatch(value.name):
+        shared = (f"the {found[1].replace('_', ' ')} of the second operand", *shared)
     return (f"output {value.name}" if is_output else value.name, *shared)
 
 
@@ -349,6 +353,8 @@ def _of_value(name: str, value: Value) -> Iterator[tuple[str, Fact]]:
         yield f"second size of {name}", shape[1]
     if len(shape) == 2:
         yield f"{name} is square", shape[0] == shape[1]
+    elif len(shape) > 2 and name == FIRST:
+        yield f"{name} is square in its last two axes", shape[-1] == shape[-2]
     if name not in (FIRST, RESULT):
         yield f"{name} is absent", False
         if value.where != "output":
@@ -379,7 +385,7 @@ def _of_words(name: str, value: Value, words: set[str]) -> Iterator[tuple[str, F
         yield f"largest power of two of a positive value in {name}", power
     if {word for word in words if not _TIES.fullmatch(word)} == {"zero"}:
         yield f"{name} contains zeros only", True
-    if "zero_point" in name and value.where != "output":
+    if ("zero_point" in name or "zero point" in name) and value.where != "output":
         yield f"a value of {name} ≠ 0", bool(words & {"negative", "positive"})
     for kind, phrase in TIES.items():
         axes = {int(found[2]) for word in words if (found := _TIES.fullmatch(word)) and found[1] == kind}

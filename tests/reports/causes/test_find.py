@@ -514,7 +514,16 @@ def test_facts_of_elements_of_changed_sizes_and_of_lengths() -> None:
     assert (facts["number of elements reduced to one"], facts["the last axis is reduced"]) == (24, True)
     facts = describe_case(dataclasses.replace(case, attributes={"keepdims": 1, "axes": [0, -2]}))
     assert (facts["number of elements reduced to one"], facts["the last axis is reduced"]) == (8, False)
+    assert facts["the first input is square in its last two axes"] is False
     scalar = dataclasses.replace(data, shape=())
     facts = describe_case(dataclasses.replace(case, values=(scalar, output), attributes={"axis": 0}))
     assert facts["axis is the first one"] is True
     assert "the first output has a size < that of the first input" not in facts
+
+
+def test_scale_and_zero_point_of_the_second_operand_have_one_name_in_every_operator() -> None:
+    for name in ("w_zero_point", "b_zero_point", "B_zero_point"):
+        values = (Value("x", "uint8", (3, 3), "input"), Value(name, "uint8", (2,), "initializer", "0, 7"))
+        facts = describe_case(dataclasses.replace(a_slice().case, values=values))
+        for which in (name, "the zero point of the second operand"):
+            assert (facts[f"a value of {which} ≠ 0"], facts[f"rank of {which}"]) == (True, 1)
