@@ -1,14 +1,16 @@
 """Whether the causes of a run are the faults planted in a backend, each with the condition under which it was planted.
 
-    python benchmarks/conditions.py backends.py                 # runs each backend over the cases of its operators
-    python benchmarks/conditions.py backends.py --only B01,B07  # of these alone
+    python benchmarks/conditions.py                           # runs each backend over the cases of its operators
+    python benchmarks/conditions.py --only B01,B07            # of these alone
+    python benchmarks/conditions.py backends.py --runs other  # those of another file, in a folder of their own
 
-What was run stays under `--runs`, and is read again the next time. `backends.py` has BACKENDS: name -> faults, each
-with `operators`, `when(call)` and `effect(call, outputs)`. A backend counts where it has as many causes as faults that
-show, and each fault one of its own. A condition is the planted one (`=`) where it holds for the same cases of the
-fault's operators as `when`, and tells the cases (`~`) where only cases differ for which the fault gives the right
-answer, or which another fault makes wrong. Not counted: what the baseline shows too, a refusal that is missing, and
-cases that are neither right nor wrong because of the fault, as those that may be refused.
+The backends are those of `fault_injection/planted_backends.py`, written by somebody who knew public documentation
+alone. Another file has BACKENDS, too: name -> faults, each with `operators`, `when(call)` and `effect(call, outputs)`.
+What was run stays under `--runs`, and is read again the next time. A backend counts where it has as many causes as
+faults that show, and each fault one of its own. A condition is the planted one (`=`) where it holds for the same cases
+of the fault's operators as `when`, and tells the cases (`~`) where only cases differ for which the fault gives the
+right answer, or which another fault makes wrong. Not counted: what the baseline shows too, a refusal that is missing,
+and cases that are neither right nor wrong because of the fault, as those that may be refused.
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ from epcheck.reports.runs.causes import find_causes_of_run
 from epcheck.reports.runs.run_folder import read_records
 
 HERE = Path(__file__).parent
+PLANTED = HERE / "fault_injection/planted_backends.py"
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,7 @@ class Compared:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("backends", type=Path)
+    parser.add_argument("backends", type=Path, nargs="?", default=PLANTED, help="file with BACKENDS")
     parser.add_argument("--only", default="", help="names of backends, separated by commas")
     parser.add_argument("--runs", type=Path, default=Path("conditions-runs"), help="folder of the runs")
     options = parser.parse_args()
