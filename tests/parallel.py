@@ -1,5 +1,4 @@
-"""The tests in parallel, as `python -m pytest` runs them: a process for each core and one more, since tests wait for
-processes that they start. The tests of a module run in one of them.
+"""The tests in parallel, as `python -m pytest` runs them: a process for each core, a module's tests in one of them.
 
 `seconds.json` has the tests that take longest, on 2 quiet cores. By it the longest modules are the first, and a line
 says how long all will take. `python -m pytest --write-seconds` writes it anew.
@@ -13,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from xdist.plugin import pytest_xdist_auto_num_workers
 from xdist.scheduler import LoadFileScheduling
 
 SECONDS_FILE = Path(__file__).with_name("seconds.json")
@@ -57,13 +55,12 @@ def describe_duration(test_ids: Sequence[str], processes: int) -> str:
     seconds = seconds_by_module(test_ids).values()
     minutes = max(sum(seconds) / processes, max(seconds, default=0)) / 60
     duration = f"about {minutes:.0f} min" if minutes >= 1 else "less than 1 min"
-    return f"{count(len(test_ids), 'test')}: {duration} in {count(processes, 'process')}"
+    return f"{count(len(test_ids), 'test')}: {duration} on {count(processes, 'core')}"
 
 
 def count(number: int, noun: str) -> str:
     """The number and the noun."""
-    plural = "es" if noun.endswith("s") else "s"
-    return f"{number:,} {noun}{'' if number == 1 else plural}"
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 class Scheduling(LoadFileScheduling):
@@ -122,13 +119,12 @@ def write_seconds(seconds: Mapping[str, float]) -> None:
 
 
 def choose_processes(config: pytest.Config) -> None:
-    """A process for each core and one more, unless the user chose, debugs, or names modules and no folder."""
+    """A process for each core, unless the user chose, debugs, or names modules and no folder."""
     config.pluginmanager.register(Plugin(config), "parallel")
     option = config.option
     if hasattr(config, "workerinput") or option.usepdb or option.trace or not config.pluginmanager.hasplugin("xdist"):
         return
     if option.numprocesses is None and not option.tx and any(Path(argument).is_dir() for argument in config.args):
         option.numprocesses = "logical"
-        option.numprocesses = pytest_xdist_auto_num_workers(config) + 1
     if option.numprocesses and option.dist == "no":
         option.dist, option.loadscopereorder, option.maxworkerrestart = "loadfile", False, "0"
