@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 import time
@@ -53,8 +54,10 @@ def beats(folder: Path) -> dict[str, str]:
 def end(folder: Path) -> None:
     """Processes that nothing ends any more cannot write to their files, and end."""
     for name in ("worker", "child"):
-        (folder / name).unlink()
-        (folder / name).mkdir()
+        while not (folder / name).is_dir():  # they may write between the two
+            (folder / name).unlink(missing_ok=True)
+            with contextlib.suppress(FileExistsError):
+                (folder / name).mkdir()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there it is in a job")
