@@ -385,7 +385,7 @@ def _of_words(name: str, value: Value, words: set[str]) -> Iterator[tuple[str, F
         yield f"largest power of two of a positive value in {name}", power
     if {word for word in words if not _TIES.fullmatch(word)} == {"zero"}:
         yield f"{name} contains zeros only", True
-    if ("zero_point" in name or "zero point" in name) and value.where != "output":
+    if "zero_point" in value.name and value.where != "output":
         yield f"a value of {name} ≠ 0", bool(words & {"negative", "positive"})
     for kind, phrase in TIES.items():
         axes = {int(found[2]) for word in words if (found := _TIES.fullmatch(word)) and found[1] == kind}

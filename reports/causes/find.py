@@ -144,11 +144,11 @@ class _Search:
 
     def _describe(self, rows: list[Row]) -> _Found:
         """The condition of cases that are known to have one cause."""
-        operators = sorted({row.operator for row in rows})
+        operators = _operators(rows)
         if len({(row.operator, row.sample) for row in rows}) < 2 or not all(map(self._rows.has_facts, operators)):
             return _Found(rows)
         condition, _ = self._search(rows, operators)
-        return _Found(rows, condition and self._count(condition, rows, operators))
+        return _Found(rows, condition and self._count(condition.terms, rows))
 
     def _separate(self, rows: list[Row]) -> Iterator[_Found]:
         """Rows of one kind of symptom, sorted into causes: those of nodes alone, and then graphs, each with the cause
@@ -198,9 +198,7 @@ class _Search:
             for known in united:
                 rows = [*known.rows, *found.rows]
                 if (terms := _join_terms(known, found)) and len(_find_alike(rows)) == len(rows):
-                    condition = Condition(terms, 0, 0, 0, 0)
-                    known.rows = rows
-                    known.condition = self._count(condition, rows, sorted({row.operator for row in rows}))
+                    known.rows, known.condition = rows, self._count(terms, rows)
                     break
             else:
                 united.append(found)
@@ -214,7 +212,7 @@ class _Search:
         if found is None or found.condition is None or any(map(_message, rows)) or len(rows) > JOINED * count:
             return False
         found.rows += rows
-        found.condition = self._count(found.condition, found.rows, sorted({row.operator for row in found.rows}))
+        found.condition = self._count(found.condition.terms, found.rows)
         return True
 
     def _join_details(self, known: dict[str, _Found], found: _Found) -> None:
@@ -263,7 +261,7 @@ class _Search:
         if best is None:
             return None
         *_, condition, joined = best
-        return _Found(joined, self._count(condition, joined, sorted({row.operator for row in joined})))
+        return _Found(joined, self._count(condition.terms, joined))
 
     def _separate_operator(self, operator: str, rows: list[Row]) -> list[_Found]:
         """Rows of one operator by the conditions that explain them together; one without a condition for the rest."""
@@ -312,14 +310,14 @@ class _Search:
         is_whole = len(held) == len(rows) >= WHOLE * (len(rows) + int((mask & right).sum()))
         return held, cases.count_saved_bits(mask, showing, right), is_whole
 
-    def _count(self, condition: Condition, rows: list[Row], operators: list[str]) -> Condition:
-        """The condition with the numbers of cases of these operators."""
+    def _count(self, terms: Sequence[Term], rows: list[Row]) -> Condition:
+        """The condition of these terms with the numbers of cases of the rows' operators."""
         numbers = np.zeros(4, int)
-        for operator in operators:
+        for operator in _operators(rows):
             _, table, everything = self._rows.cases([operator])
-            counted = _make_condition(list(condition.terms), table.mask(condition.terms), *_masks(rows, everything))
+            counted = _make_condition(list(terms), table.mask(terms), *_masks(rows, everything))
             numbers += counted.cases, counted.showing, counted.others, counted.missed
-        return Condition(condition.terms, *numbers.tolist())
+        return Condition(tuple(terms), *numbers.tolist())
 
     def _build(self, reading: str, found: _Found) -> Cause:
         rows, condition = found.rows, found.condition
@@ -365,7 +363,7 @@ def _join_terms(first: _Found, second: _Found) -> tuple[Term, ...]:
     if set(terms) == set(others):
         return terms
     apart = [*(each for each in terms if each not in others), *(each for each in others if each not in terms)]
-    if len(terms) != len(others) or len(apart) != 2 or _operators(first) != _operators(second):
+    if len(terms) != len(others) or len(apart) != 2 or _operators(first.rows) != _operators(second.rows):
         return ()
     term, other = apart
     is_word = term.words and other.words and term.operator == other.operator == "="
@@ -375,8 +373,8 @@ def _join_terms(first: _Found, second: _Found) -> tuple[Term, ...]:
     return tuple(joined if each == term else each for each in terms)
 
 
-def _operators(found: _Found) -> set[str]:
-    return {row.operator for row in found.rows}
+def _operators(rows: Iterable[Row]) -> list[str]:
+    return sorted({row.operator for row in rows})
 
 
 def _join_graph(row: Row, explained: Iterable[_Found]) -> bool:

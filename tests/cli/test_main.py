@@ -188,10 +188,10 @@ def resume(root: Path, folder: Path) -> None:
 
 
 @posix
-def test_an_interrupted_run_ends_with_130_keeps_what_it_has_and_can_be_resumed(tmp_path: Path) -> None:
-    """SIGTERM ends `test_a_worker_that_hangs_ends_with_its_run` in the same way."""
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_an_interrupted_run_ends_with_130_keeps_what_it_has_and_can_be_resumed(tmp_path: Path, name: str) -> None:
     with running(tmp_path, records=60) as (process, folder, workers):
-        os.killpg(process.pid, signal.SIGINT)  # as the terminal does
+        os.killpg(process.pid, getattr(signal, name))  # as the terminal does
         out, err = process.communicate(timeout=30)
     assert (process.returncode, err) == (130, b"")
     assert psutil.wait_procs(workers, timeout=5)[1] == []
