@@ -7,8 +7,8 @@ level       the graph optimisation levels `basic`, `extended` and `all` (GraphOp
 io_binding  inputs and outputs bound as OrtValues in the memory of the provider's device (IOBinding of ONNX Runtime)
 context     the model compiled to an EPContext model, which is loaded again, as a `file` and as `bytes`
             (https://onnxruntime.ai/docs/execution-providers/EP-Context-Design.html); from a folder to which it was
-            `moved`; a `stale` and a `damaged` one, which must be refused; and one `from:TARGET`, which that target
-            compiled
+            `moved`, and from one that is `read_only`; a `stale` and a `damaged` one, which must be refused; and one
+            `from:TARGET`, which that target compiled
 precision   the options that the target declares under `precisions` in epcheck.toml
 packing     `alone` in its session, and `packed` with a copy of itself
 weights     initializers in a `file` beside the model, and in such a file in `memory`
@@ -103,7 +103,9 @@ a wrong value are."""
 SESSIONS: Mapping[Axis, Mapping[str, Mapping[str, Any]]] = {
     Axis.LEVEL: {level: {"level": level} for level in ("basic", "extended", "all")},
     Axis.IO_BINDING: {"device": {"way": "bound"}},
-    Axis.CONTEXT: {how: {"way": "context", "context": how} for how in ("file", "bytes", "moved", STALE, DAMAGED)},
+    Axis.CONTEXT: {
+        how: {"way": "context", "context": how} for how in ("file", "bytes", "moved", "read_only", STALE, DAMAGED)
+    },
     Axis.WEIGHTS: {
         **{where: {"way": "weights", "weights": where} for where in ("file", "memory")},
         **{how: {"way": "use", "use": f"{Axis.WEIGHTS}={how}"} for how in ("other", "shared")},

@@ -258,7 +258,7 @@ def source(ort: Any, case: dict[str, Any], provider: str, how: dict[str, Any], f
         if how["context"] in contexts.BREAK:
             make_session(ort, case, provider, how, str(path))
             contexts.BREAK[how["context"]](path)
-        return str(contexts.move(path) if how["context"] == contexts.MOVED else path)
+        return str(contexts.PLACE[how["context"]](path) if how["context"] in contexts.PLACE else path)
     except contexts.NoContextError as error:
         raise CannotRunError(error) from None
     except Exception as error:

@@ -44,6 +44,7 @@ def test_every_axis_but_those_of_use_changes_one_thing() -> None:
         "context=file": ({"way": "context", "context": "file"}, {"device": "CPU"}, False),
         "context=bytes": ({"way": "context", "context": "bytes"}, {"device": "CPU"}, False),
         "context=moved": ({"way": "context", "context": "moved"}, {"device": "CPU"}, False),
+        "context=read_only": ({"way": "context", "context": "read_only"}, {"device": "CPU"}, False),
         "context=stale": ({"way": "context", "context": "stale"}, {"device": "CPU"}, False),
         "context=damaged": ({"way": "context", "context": "damaged"}, {"device": "CPU"}, False),
         "precision=f32": ({}, {"device": "CPU", "precision": "FP32"}, False),

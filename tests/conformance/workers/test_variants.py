@@ -20,7 +20,7 @@ from epcheck.conformance.targets import variants as targets
 from epcheck.conformance.targets.specification import resolve
 from epcheck.conformance.targets.variants import Axis, Variants, variants_of
 from epcheck.conformance.workers.program import protocol
-from epcheck.conformance.workers.program.backends import variants
+from epcheck.conformance.workers.program.backends import contexts, variants
 from epcheck.conformance.workers.program.backends.declined import NotApplicableError
 from epcheck.conformance.workers.program.backends.onnxruntime import OnnxRuntimeBackend
 from epcheck.generators import suite
@@ -172,6 +172,21 @@ def test_a_moved_context_is_loaded_from_another_folder() -> None:
     moved, made = Compiling(), Compiling()
     assert loaded("moved", moved) == loaded("file", made)
     assert [backend.folders[0].name.startswith("epcheck-context-") for backend in (moved, made)] == [False, True]
+
+
+@pytest.mark.parametrize("may_write", [False, True])
+def test_a_read_only_context_and_its_folder_cannot_be_written(monkeypatch: pytest.MonkeyPatch, may_write: bool) -> None:
+    modes: list[tuple[str, int]] = []
+    monkeypatch.setattr(Path, "chmod", lambda path, mode: modes.append((path.name, mode)))
+    monkeypatch.setattr(contexts.os, "access", lambda _path, _mode: may_write)  # root may, whatever the mode is
+    if may_write:
+        with pytest.raises(NotApplicableError, match=r": this user may write files that are read-only$"):
+            loaded("read_only")
+    else:
+        assert loaded("read_only", backend := Compiling()) == loaded("file")
+        assert backend.folders[0].name.startswith("epcheck-context-")
+    assert sorted(modes[:2]) == [("context.bin", 0o444), ("context.onnx", 0o444)]
+    assert [mode for _, mode in modes[2:]] == [0o555]
 
 
 @pytest.mark.parametrize("has_compile_api", [True, False])

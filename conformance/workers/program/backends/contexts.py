@@ -1,4 +1,5 @@
-"""EPContext models: whether a provider compiled anything, and how what it compiled is made stale, damaged or moved.
+"""EPContext models: whether a provider compiled anything, and how what it compiled is made stale or damaged, or comes
+into another place.
 
 https://onnxruntime.ai/docs/execution-providers/EP-Context-Design.html. The `run.py` of a reproduction has a copy of
 this file beside it, so it needs nothing else of epcheck.
@@ -6,6 +7,7 @@ this file beside it, so it needs nothing else of epcheck.
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -51,7 +53,7 @@ def damage(path: Path) -> None:
 
 def move(path: Path) -> Path:
     """Move the model and what is beside it into another folder; the model's new path."""
-    folder = path.parent / MOVED
+    folder = path.parent / "moved"
     beside = [*path.parent.iterdir()]
     folder.mkdir()
     for file in beside:
@@ -59,8 +61,19 @@ def move(path: Path) -> Path:
     return folder / path.name
 
 
-MOVED = "moved"
-"""The context is loaded from another folder than that in which it was compiled."""
+def protect(path: Path) -> Path:
+    """Make the model, what is beside it, and their folder read-only, as an installed application's are; the model's
+    path. On Windows a folder stays writable. Raises NoContextError where the user may write nevertheless, as root."""
+    for file in path.parent.iterdir():
+        file.chmod(0o444)
+    path.parent.chmod(0o555)
+    if os.access(path, os.W_OK):
+        raise NoContextError("this user may write files that are read-only")
+    return path
+
+
+PLACE = {"moved": move, "read_only": protect}
+"""Where a context is loaded, if not where it was compiled -> what brings it there and returns the model's new path."""
 
 BREAK = {"stale": make_stale, "damaged": damage}
 """How a context is broken -> what does it to the model's path; both must then be refused."""

@@ -97,7 +97,7 @@ def _give_compiled(backend: Any, request: dict[str, Any], model: bytes) -> dict[
 def _run_compiled(
     backend: Any, request: dict[str, Any], model: bytes, feeds: dict[str, Any], answer: dict[str, Any], how: str
 ) -> dict[str, Any]:
-    """how: `file`, `bytes`, or how the context is broken. Raises contexts.NoContextError."""
+    """how: `file`, `bytes`, where the context is loaded, or how it is broken. Raises contexts.NoContextError."""
     with tempfile.TemporaryDirectory(prefix="epcheck-context-", ignore_cleanup_errors=True) as folder:
         path = Path(folder) / "context.onnx"
         compiled, placed = _compile(backend, request, model, path, embedded=how == "bytes")
@@ -107,8 +107,8 @@ def _run_compiled(
             except Exception as error:
                 raise NotApplicableError(f"the context is refused as it was made: {error}") from None
             contexts.BREAK[how](path)
-        if how == contexts.MOVED:
-            compiled = str(contexts.move(path))
+        if how in contexts.PLACE:
+            compiled = str(contexts.PLACE[how](path))
         outputs = _run(backend, request, _time_creation(backend, request, compiled, answer), feeds, answer)
         answer["assignment"] = placed or answer["assignment"]
         return outputs
