@@ -11,6 +11,7 @@ A. Radford et al., GPT-2, 2019 (vocabulary 50257); issues 27093, 27115, 27155 an
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -37,6 +38,10 @@ FLOATS = ("float32", "float16")
 
 DATA = "T"
 """In place of a dtype: that of the comparison."""
+
+DRAWN = 1 << 20
+"""Elements of an input that are drawn; a larger one repeats them: to draw and send gigabytes takes longer than to time
+the node."""
 
 
 @dataclass(frozen=True)
@@ -80,16 +85,21 @@ class TimedNode:
     elements: int
     shape: SpeedShape | HarvestedNode
 
-    def build(self) -> tuple[bytes, dict[str, Array]]:
-        """Its model, serialized, and the feeds, whose data comes from the id alone."""
-        rng = random_source(self.id)
+    def build(self) -> tuple[bytes, dict[str, Array], dict[str, tuple[int, ...]]]:
+        """Its model, serialized; the feeds, whose data comes from the id alone; and of those that stand for larger ones
+        the shapes, to which their elements are repeated (as `numpy.resize` does)."""
+        rng, shapes = random_source(self.id), {}
         if isinstance(self.shape, HarvestedNode):
-            node, results = self.shape.node(rng), {}
-            operator = all_operators()[self.operator]
-            results = dict(zip(operator.varied, self.shape.dtypes, strict=False))
+            node = self.shape.node(rng)
+            results = dict(zip(all_operators()[self.operator].varied, self.shape.dtypes, strict=False))
         else:
             node, results = _make_node(self.shape, self.dtype, rng), dict(self.shape.results)
-        return _make_model(node, results), graph.feeds(node, graph.INITIALIZER)
+            shapes = {
+                operand.name: each.shape
+                for operand, each in zip(node.inputs, self.shape.inputs, strict=True)
+                if operand is not None and operand.value.shape != each.shape
+            }
+        return _make_model(node, results, shapes), graph.feeds(node, graph.INITIALIZER), shapes
 
 
 def timed_nodes(folder: Path | None = None) -> Iterator[TimedNode]:
@@ -135,19 +145,25 @@ def _make_node(shape: SpeedShape, dtype: str, rng: np.random.Generator) -> Node:
 
 
 def _draw(each: TimedInput, dtype: str, rng: np.random.Generator) -> Array:
+    """The input; DRAWN elements of a larger one that is no parameter."""
     kind = np.dtype(dtype if each.dtype == DATA else each.dtype)
     if each.values is not None:
         return np.array(each.values, kind).reshape(each.shape)
+    is_larger = math.prod(each.shape) > DRAWN
+    shape = (DRAWN,) if is_larger else each.shape
     if kind.kind == "b":
-        return rng.random(each.shape) < 0.5
-    if kind.kind in "iu":
+        drawn = rng.random(shape) < 0.5
+    elif kind.kind in "iu":
         low = max(each.low, np.iinfo(kind).min)
-        return rng.integers(int(low), int(each.high), each.shape, kind if kind.itemsize > 1 else np.int64).astype(kind)
-    return (each.low + (each.high - each.low) * rng.random(each.shape, np.float32)).astype(kind)
+        drawn = rng.integers(int(low), int(each.high), shape, kind if kind.itemsize > 1 else np.int64).astype(kind)
+    else:
+        drawn = (each.low + (each.high - each.low) * rng.random(shape, np.float32)).astype(kind)
+    return np.resize(drawn, each.shape) if is_larger and each.parameter else drawn
 
 
-def _make_model(node: Node, results: Mapping[str, str]) -> bytes:
-    """The model of the node alone. Outputs have no shape: the runtime infers it."""
+def _make_model(node: Node, results: Mapping[str, str], shapes: Mapping[str, tuple[int, ...]]) -> bytes:
+    """The model of the node alone. shapes: of inputs, where their values do not have them. Outputs have no shape: the
+    runtime infers it."""
     types = {**results, **graph.type_bindings(node)}
     present = [operand for operand in node.inputs if operand is not None]
     names = [operand.name if operand else "" for operand in node.inputs]
@@ -158,8 +174,8 @@ def _make_model(node: Node, results: Mapping[str, str]) -> bytes:
         helper.make_graph(
             [proto],
             node.op_type,
-            [graph.value_info(o.name, schema.dtype_name(o.value.dtype), o.value.shape) for o in present
-             if not o.parameter],
+            [graph.value_info(o.name, schema.dtype_name(o.value.dtype), shapes.get(o.name, o.value.shape))
+             for o in present if not o.parameter],
             [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), None)
              for name, dtype in graph.output_types(node, types).items()],
         ),

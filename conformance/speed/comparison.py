@@ -273,9 +273,9 @@ def probe_run_s(node: TimedNode, side: TimedTarget) -> float:
 
 def build(node: TimedNode) -> TimedModel:
     """Its model and feeds, with the names of its outputs."""
-    content, feeds = node.build()
+    content, feeds, shapes = node.build()
     outputs = onnx.load_from_string(content).graph.output
-    return TimedModel(node.id, content, feeds, tuple(value.name for value in outputs))
+    return TimedModel(node.id, content, feeds, shapes, tuple(value.name for value in outputs))
 
 
 def choose_pace(probes: Sequence[Block], round_s: float) -> tuple[int, int] | None:

@@ -37,17 +37,20 @@ class NotTimedError(EpcheckError):
 
 @dataclass(frozen=True)
 class TimedModel:
-    """A model, its feeds, and the names of its outputs."""
+    """A model, its feeds, the shapes to which the elements of some feeds are repeated, and the names of its outputs."""
 
     name: str
     content: bytes
     feeds: dict[str, Array]
+    shapes: dict[str, tuple[int, ...]]
     outputs: tuple[str, ...]
 
     @property
     def bytes(self) -> int:
-        """Of the model and its feeds."""
-        return len(self.content) + sum(value.nbytes for value in self.feeds.values())
+        """Of the model and its whole feeds."""
+        shapes = {name: value.shape for name, value in self.feeds.items()} | self.shapes
+        sizes: list[int] = [self.feeds[name].itemsize * math.prod(shape) for name, shape in shapes.items()]
+        return len(self.content) + sum(sizes)
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,7 @@ class TimedTarget:
             raise NotTimedError(f"'{self.target.name}' lost its worker")
         header = {
             "op": "speed", "id": model.name, **session_options(self.target), **self._options, **wanted,
-            "known": self._known == model.name, "outputs": model.outputs,
+            "known": self._known == model.name, "outputs": model.outputs, "shapes": model.shapes,
         }  # fmt: skip
         sent = {} if header["known"] else {"": np.frombuffer(model.content, np.uint8), **model.feeds}
         self._known = ""

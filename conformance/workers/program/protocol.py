@@ -25,6 +25,7 @@ Requests                                            Answers
  "device", "level", "threads", "kept": bool,         "create_s", "run_s", "busy_s", "cpu_s", "tensors",
  "known": bool, "runs": int, "seconds": float,       "timing": {"runs_ns": [int], "copied_ns": [int]}}
  "outputs": [name], "wanted": bool,
+ "shapes": {name: [size]},
  "tensors": model first, then the feeds}
 {"op": "registry", "id", "provider": str,           {"op": "done", "id", "stage", "error", "message",
  "kernels": bool}                                    "schemas", "kernels", "library", "words", "beginnings"}
@@ -49,8 +50,8 @@ gets no data of other files: their folder is in `config`, as a session has it. `
 
 `run` also has `level`, as below, and `way`, where the session is run in another way, and once: "bound" binds inputs and
 outputs in the memory of the provider's device; "context" compiles the model to an EPContext model and loads that, as
-`context` says: from its "file" or its "bytes", or after it was "moved" or made "stale" or "damaged"; to "compile" gives
-the EPContext model as the tensor CONTEXT, and "from" loads that of another worker; "weights" has the
+`context` says: from its "file" or its "bytes", or after it was "moved" or made "read_only", "stale" or "damaged"; to
+"compile" gives the EPContext model as the tensor CONTEXT, and "from" loads that of another worker; "weights" has the
 initializers' data, the tensor WEIGHTS, from a file beside the model or, as `weights` says, from one in "memory"; "use"
 runs sessions as the `use` of `backends/uses.py` does, of the model and of those in the tensors OTHER and a number;
 they share the tensors INITIALIZER and the name of an initializer. Its `extent` has what of the use's own is changed.
@@ -59,9 +60,9 @@ they share the tensors INITIALIZER and the name of an initializer. Its `extent` 
 `speed` times a block of `runs` runs: in a new session, of which `create_s` and `run_s` tell the creation and the first
 run; with `kept` true, in the session of the request before. With `known` true the model and the feeds are those of the
 last one. Where `runs` is 0, as many are timed as fit into `seconds`. `outputs` are those of the model, which come back
-where `wanted` is true, of large ones every n-th element. Where the provider's device has buffers that can be bound,
-inputs and outputs stay there, and a new session has in `copied_ns` the times of runs with copies. Where the device has
-a memory of its own and no such buffers, `runs_ns` is empty.
+where `wanted` is true, of large ones every n-th element. `shapes` has those of feeds whose elements are repeated. Where
+the provider's device has buffers that can be bound, inputs and outputs stay there, and a new session has in `copied_ns`
+the times of runs with copies. Where the device has a memory of its own and no such buffers, `runs_ns` is empty.
 
 `registry` asks for what the build of the runtime has: its `schemas` [[domain, operator]]; where `kernels` is true the
 provider's `kernels` [[domain, operator, first version, last version, {type constraint: [type]}]], a call that ends the
@@ -92,9 +93,11 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import struct
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import IO, Any
 
 WEIGHTS, WEIGHTS_FILE = "\0weights", "weights.bin"
@@ -224,19 +227,25 @@ ALIGNMENT = 64
 """Bytes. ONNX Runtime's own allocator gives such addresses."""
 
 
-def align_all(tensors: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+def align_all(
+    tensors: Iterable[tuple[str, Any]], shapes: Mapping[str, list[int]] = MappingProxyType({})
+) -> dict[str, Any]:
     """The arrays by name, each at an address that is a multiple of ALIGNMENT: kernels sum up to such an address one by
-    one, so that what came before a tensor in its frame would decide how its sum is rounded."""
+    one, so that what came before a tensor in its frame would decide how its sum is rounded. shapes: of arrays whose
+    elements are repeated."""
     import numpy as np
 
     found: dict[str, Any] = {}
     for name, array in tensors:
-        if array.ctypes.data % ALIGNMENT:
-            buffer = np.empty(array.nbytes + ALIGNMENT, np.uint8)
+        if name in shapes or array.ctypes.data % ALIGNMENT:
+            shape = shapes.get(name, array.shape)
+            size = math.prod(shape)
+            buffer = np.empty(size * array.itemsize + ALIGNMENT, np.uint8)
             start = -buffer.ctypes.data % ALIGNMENT
-            copy = buffer[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
-            copy[...] = array
-            array = copy
+            copy = buffer[start : start + size * array.itemsize].view(array.dtype)
+            for place in range(0, size, max(array.size, 1)):
+                copy[place : place + array.size] = array.reshape(-1)[: size - place]
+            array = copy.reshape(shape)
         found[name] = array
     return found
 

@@ -85,7 +85,8 @@ def _answer(
     if header["op"] == "speed":
         sent = not header["kept"] and not header["known"]
         model = next(tensors)[1].tobytes() if sent else b""
-        timed: tuple[dict[str, Any], dict[str, Any]] = backend.speed(header, model, align_all(tensors))
+        feeds = align_all(tensors, header["shapes"])
+        timed: tuple[dict[str, Any], dict[str, Any]] = backend.speed(header, model, feeds)
         return timed
     if header["op"] != "model":
         model = next(tensors)[1].tobytes()

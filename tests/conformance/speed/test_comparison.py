@@ -250,6 +250,19 @@ def test_a_target_beside_itself_is_no_different(idle: IdleWorkers, relu: TimedNo
 
 
 @pytest.mark.slow
+def test_a_worker_repeats_the_elements_of_large_feeds(idle: IdleWorkers) -> None:
+    model = build(next(node for node in timed_nodes() if node.id == "Relu-14/float32/16_mi"))
+    side = TimedTarget(resolve("cpu"), idle, 1)
+    try:
+        outputs = side.time_new_session(model, 1, wanted=True).outputs
+    finally:
+        side.end()
+    (drawn,) = model.feeds.values()
+    assert (drawn.nbytes, model.bytes) == (1 << 22, len(model.content) + (1 << 26))
+    np.testing.assert_array_equal(outputs["output_0"], np.tile(np.maximum(drawn[::16], 0), 16))  # every 16th comes back
+
+
+@pytest.mark.slow
 def test_what_a_target_does_not_run_has_no_ratio(idle: IdleWorkers, relu: TimedNode) -> None:
     found = run_both(idle, relu, "cpu", timed("fails"))
     assert (found.trouble, found.phases) == (f"'{timed('fails')}' does not run it: no kernel of mine", ())

@@ -130,3 +130,12 @@ def test_tensors_stand_at_aligned_addresses_whatever_is_before_them() -> None:
     assert [aligned[name].shape for name in aligned] == [(2, 3), (), (0, 3)]
     again = protocol.align_all(aligned.items())
     assert again["odd"] is aligned["odd"]
+
+
+@pytest.mark.parametrize("shape", [[2, 3], [3, 5], [1, 4], [0, 2], [12]])
+def test_elements_are_repeated_to_a_shape(shape: list[int]) -> None:
+    drawn = np.arange(1, 7, dtype=np.float16)
+    repeated = protocol.align_all([("x", drawn), ("y", drawn)], {"x": shape})
+    np.testing.assert_array_equal(repeated["x"], np.resize(drawn, shape))
+    assert (repeated["x"].shape, repeated["y"].shape) == (tuple(shape), (6,))
+    assert repeated["x"].ctypes.data % protocol.ALIGNMENT == 0 or not repeated["x"].size
