@@ -46,7 +46,7 @@ def fast(session: nox.Session) -> None:
 
 @nox.session
 def windows(session: nox.Session) -> None:
-    """Tests by Windows Python: on Windows all fast ones, elsewhere those that depend on the system, in the lab."""
+    """Fast tests by Windows Python: on Windows all of them, elsewhere those that take no minutes, in the lab."""
     if sys.platform == "win32":
         fast(session)
     else:

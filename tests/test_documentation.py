@@ -12,7 +12,6 @@ import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -159,7 +158,7 @@ def signature(function: Callable[..., Any]) -> Callable[..., object]:
     try:
         return inspect.signature(function).bind
     except ValueError:
-        return partial(dict)
+        return lambda *_arguments, **_keywords: None
 
 
 @pytest.mark.parametrize(

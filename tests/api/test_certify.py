@@ -135,12 +135,12 @@ def remake(made: folders.Checked, contract: Contract | None = None, suite: str =
 def test_failures_and_exclusions_decide_the_level(made: folders.Checked, copied: Path) -> None:
     journal = copied / "journal.jsonl"
     lines = journal.read_text(encoding="ascii").splitlines(keepends=True)
-    journal.write_text("".join([change_record(lines[0], fail), *lines[1:]]), encoding="ascii")
+    journal.write_text("".join([change_record(lines[0], fail), *lines[1:]]), encoding="ascii", newline="")
     failing = remake(replace(made, folder=copied))
     assert (failing.level, failing.why) == ("none", ("1 case fails without an exclusion.",))
     assert [(group.cases, group.statuses) for group in failing.failures] == [(1, {"mismatch": 1})]
     assert failing.failures[0].text.startswith(f"{json.loads(lines[0])['operator']}: ")
-    journal.write_text("".join([change_record(lines[0], exclude), *lines[1:]]), encoding="ascii")
+    journal.write_text("".join([change_record(lines[0], exclude), *lines[1:]]), encoding="ascii", newline="")
     excluded = remake(replace(made, folder=copied))
     assert excluded.level == "thin with exclusions"
     assert [(group.text, group.cases) for group in excluded.exclusions] == [("It is known.", 1)]
@@ -170,7 +170,7 @@ def test_a_registered_operator_that_is_never_taken_is_told(made: folders.Checked
     journal = copied / "journal.jsonl"
     lines = journal.read_text(encoding="ascii").splitlines(keepends=True)
     changed = [change_record(line, decline) if '"operator":"Softmax"' in line else line for line in lines]
-    journal.write_text("".join(changed), encoding="ascii")
+    journal.write_text("".join(changed), encoding="ascii", newline="")
     kernels = tuple(Kernel(name, (1, None), ("float32",), "covered") for name in ("Softmax", "Abs"))
     found = remake(replace(made, folder=copied), replace(made.certificate.contract, kernels=kernels))
     assert {claim.operator: claim.state for claim in found.claims} == {

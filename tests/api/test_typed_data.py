@@ -47,7 +47,8 @@ class Outer:
 
 OUTER = Outer(
     "a", (Inner(1, math.inf), Inner(None, 1e-300)), ("b", 2), Colour.RED, "all", Path("x/y"),
-    {"none": None, "list": [np.arange(3), np.zeros((0, 2), np.float16)], "text": np.array([["é", ""]], object)},
+    {"none": None, "list": [np.arange(3, dtype=np.int64), np.zeros((0, 2), np.float16)],
+     "text": np.array([["é", ""]], object)},
     (1.5, 2.5), b"\0\xff",
 )  # fmt: skip
 

@@ -29,7 +29,7 @@ def plain_decoder(dtype: str = "float32", window: int = 0) -> onnx.ModelProto:
     net = GraphBuilder("plain", opset=17, dtype=dtype)
     ids, mask, past = _inputs(net, f"{PAST} + {NEW}")
     positions = net.input("position_ids", "int64", ("batch", NEW))
-    moved = net.add("Add", positions, net.constant(np.array([[0]]), "moved"), named="positions")
+    moved = net.add("Add", positions, net.constant(np.array([[0]], np.int64), "moved"), named="positions")
     rotations = [net.add("Unsqueeze", net.add("Gather", table, moved), net.constant([1])) for table in _tables(net, 2)]
     bias = _causal_bias(net, mask, past[0][0], window)
 
@@ -131,7 +131,7 @@ def _causal_bias(net: GraphBuilder, mask: str, key: str, window: int) -> str:
     queries = net.add("Unsqueeze", net.add("Range", past, total, step), net.constant([1]))
     seen = net.add("LessOrEqual", keys, queries)
     if window:
-        edge = net.add("Sub", queries, net.constant(np.array([window]), "window"))
+        edge = net.add("Sub", queries, net.constant(np.array([window], np.int64), "window"))
         seen = net.add("And", seen, net.add("Greater", keys, edge))
     real = net.add("Cast", mask, to=TensorProto.BOOL, named="is_real")
     both = net.add("And", seen, net.add("Unsqueeze", real, net.constant([1, 2])))
@@ -201,7 +201,7 @@ def refuse_a_past(model: onnx.ModelProto) -> None:
     """A token behind a cache has a position that the tables do not have."""
     skip_a_position(model)
     tensor = next(tensor for tensor in model.graph.initializer if tensor.name == "one_token")
-    tensor.CopyFrom(numpy_helper.from_array(np.array(POSITIONS), tensor.name))
+    tensor.CopyFrom(numpy_helper.from_array(np.array(POSITIONS, np.int64), tensor.name))
     node = next(node for node in model.graph.node if "past_at_most_1" in node.output)
     node.op_type = "Mul"
 

@@ -292,9 +292,9 @@ def test_a_cache_that_cannot_be_read_is_a_fault_of_the_model(tmp_path: Path) -> 
 def test_the_user_s_tokens_are_the_prompt(tmp_path: Path) -> None:
     np.savez(
         tmp_path / "feeds.npz",
-        input_ids=np.array([[7, 8, 9, 10, 11]]),
+        input_ids=np.array([[7, 8, 9, 10, 11]], np.int64),
         attention_mask=np.ones((1, 5), np.int64),
-        position_ids=np.arange(5)[None],
+        position_ids=np.arange(5, dtype=np.int64)[None],
         **{f"past_key_values.{at}.{part}": np.zeros((1, 2, 0, 16), np.float32)
            for at in (0, 1) for part in ("key", "value")},
     )  # fmt: skip

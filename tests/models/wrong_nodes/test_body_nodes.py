@@ -121,13 +121,13 @@ def test_the_nodes_of_a_loop_are_named_in_the_first_turn_that_is_wrong(
     wrong: Mapping[str, str], expected: Iterable[str], turn: str
 ) -> None:
     """What adds the number of the turn shows from the second on."""
-    result = found(LOOP, {"n": np.array(3)}, **wrong)
+    result = found(LOOP, {"n": np.array(3, np.int64)}, **wrong)
     assert names(result) == expected
     assert f"`loop` (Loop) is wrong by what is in its body{turn}: node " in result.culprits[0].words
 
 
 def test_a_node_in_a_body_within_a_body_is_named() -> None:
-    result = found(NESTED, {"n": np.array(3)}, deep="Sub")
+    result = found(NESTED, {"n": np.array(3, np.int64)}, deep="Sub")
     assert names(result) == ["deep"]
     assert result.culprits[0].places == (
         "node 0 `deep` (Add) in the then_branch of node 2 `in_if` (If) in the body of node 2 `loop` (Loop)",
@@ -144,7 +144,7 @@ def test_a_node_whose_bodies_are_right_is_at_fault_itself() -> None:
                 return outcome
             return Outcome(outputs={name: value + np.float32(1) for name, value in outcome.outputs.items()})
 
-    result = all_wrong_nodes(onnx.parser.parse_model(NESTED), {**VALUES, "n": np.array(3)}, Turning(), Cpu())
+    result = all_wrong_nodes(onnx.parser.parse_model(NESTED), {**VALUES, "n": np.array(3, np.int64)}, Turning(), Cpu())
     (culprit,) = result.culprits
     assert (culprit.nodes[0].name, culprit.inside) == ("loop", ())
     assert culprit.words.endswith("; as models of their own its bodies are right")

@@ -141,7 +141,11 @@ def test_what_is_known_to_be_wrong_alone_is_not_looked_for_again() -> None:
 def test_nodes_within_their_bounds_are_not_named_where_the_outputs_are_wrong() -> None:
     """A Softmax of large scores amplifies the last digit of a Gemm: no node is at fault, alone or with others."""
     rng = np.random.default_rng(5)
-    weights = {"w": rng.standard_normal((64, 32)).astype(np.float32), "k": np.float32(3e5), "axes": np.array([1])}
+    weights = {
+        "w": rng.standard_normal((64, 32)).astype(np.float32),
+        "k": np.float32(3e5),
+        "axes": np.array([1], np.int64),
+    }
     nodes = [helper.make_node("Gemm", ["x", "w"], ["g"], name="n0"),
              helper.make_node("Mul", ["g", "k"], ["h"], name="n1"),
              helper.make_node("Sin", ["h"], ["t"], name="n2"),
