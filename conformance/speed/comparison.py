@@ -46,6 +46,10 @@ FEWEST_RUNS, MOST_RUNS = (3, 1), 1001
 SHARE = 0.5
 """Of the time of a comparison that the rounds may take that are needed at least."""
 
+SHARES = 4
+"""A node that needs more than so many shares of the time, and than so many others, waits until their ratios are
+known."""
+
 MOST_ROUNDS = 400
 
 WIDE = 1.1
@@ -86,12 +90,16 @@ class SpeedTest:
 
     def is_settled(self, phases: Sequence[PhaseRatio]) -> bool:
         """Whether no further round is needed."""
+        is_precise = all(phase.high <= WIDE * phase.low for phase in find_judged(phases, self.judged))
+        return is_precise and self.is_decided(phases)
+
+    def is_decided(self, phases: Sequence[PhaseRatio]) -> bool:
+        """Whether the intervals decide, however wide they are."""
         limit = self.max_slowdown
-        for phase in find_judged(phases, self.judged):
-            is_open = limit is not None and phase.low <= limit < phase.high
-            if is_open or phase.verdict == UNDECIDED or phase.high > WIDE * phase.low:
-                return False
-        return True
+        return not any(
+            phase.verdict == UNDECIDED or (limit is not None and phase.low <= limit < phase.high)
+            for phase in find_judged(phases, self.judged)
+        )
 
 
 @dataclass(frozen=True)
@@ -126,12 +134,13 @@ def compare_nodes(
     seconds: float,
     say: Callable[[str], None] = lambda _words: None,
 ) -> tuple[tuple[SpeedComparison, ...], tuple[str, ...]]:
-    """Time the nodes on both targets, in passes that visit each of them, until all are settled or the seconds are over;
-    and what has to be known of all, in sentences. say: takes what is done.
+    """Time the nodes on both targets, in passes, until all are settled or the seconds are over; and what has to be
+    known of all, in sentences. say: takes what is done.
 
     Every pass has new workers, as far as there is time to start them: where the system places code and data changes the
-    speed of a process, and differs from process to process. Raises TargetDown where a worker cannot be started. What a
-    target does not run, or too slowly, is the trouble of a comparison.
+    speed of a process, and differs from process to process. A node is begun while there is time for what those before
+    it need, and ratios that are known become more precise when there is no other. Raises TargetDown where a worker
+    cannot be started. What a target does not run, or too slowly, is the trouble of a comparison.
     """
     busy = _Load()
     start_s = busy.leave_out(lambda: _renew(sides))
@@ -139,30 +148,50 @@ def compare_nodes(
     every = math.ceil(start_s * test.fewest_rounds / (STARTING * seconds))
     until = began + seconds - start_s * test.fewest_rounds / every
     timers = [NodeTimer(node, test) for node in nodes]
-    passes, workers, served, has_run = 0, 1, 1.0, True
-    while (left := [timer for timer in timers if not timer.is_over]) and passes < MOST_ROUNDS:
-        if passes and passes % every == 0 and has_run:
+    passes, workers = 0, 1
+    while passes < MOST_ROUNDS and time.monotonic() - began < seconds:
+        chosen = _choose_nodes(timers, until)
+        if not chosen:
+            break
+        if passes and passes % every == 0:
             busy.leave_out(lambda: _renew(sides))
             workers += 1
         passes += 1
-        before = sum(len(timer.rounds) for timer in timers)
-        for place, timer in enumerate(left, 1):
-            if time.monotonic() - began > seconds:
+        for place, timer in enumerate(chosen, 1):
+            now = time.monotonic()
+            if now - began > seconds:
                 break
-            say(f"pass {passes}, {place} of {len(left)}: {timer.node.id}")
-            waiting = sum(len(each.rounds) < test.fewest_rounds for each in left if not each.is_over)
-            timer.visit(sides, (until - time.monotonic()) / max(served * waiting, 1), began + seconds)
-        else:
-            has_run = sum(len(timer.rounds) for timer in timers) > before
-            if not has_run:  # too little time for all is enough for some
-                served /= 2
-            if served * len(left) > 0.5:
-                continue
-        break
+            if timer.is_begun or _has_time(timers, until - now):
+                say(f"pass {passes}, {place} of {len(chosen)}: {timer.node.id}")
+                open_ones = sum(not (each.is_over or each.is_known or each.waits) for each in timers)
+                share = (until - now) / max(open_ones, 1)
+                usual_s = statistics.median([each.least_s for each in timers if each.is_begun] or [seconds / SHARES])
+                timer.visit(sides, share, SHARES * max(share, usual_s), began + seconds)
     notes = [f"{passes} passes in {workers} workers of each target"] if every > 1 else []
     notes += busy.describe([each for timer in timers for each in timer.rounds])
     names = sides[0].target.name, sides[1].target.name
     return tuple(timer.conclude(names) for timer in timers), tuple(notes)
+
+
+def _choose_nodes(timers: Sequence[NodeTimer], until: float) -> list[NodeTimer]:
+    """Those of the next pass: of which no ratio is known; without such, those that wait; and then all that are not
+    settled."""
+    seconds = until - time.monotonic()
+    left = [timer for timer in timers if not timer.is_over]
+    unknown = [timer for timer in left if not timer.is_known]
+    has_time = _has_time(timers, seconds)
+    return (
+        [timer for timer in unknown if not timer.waits and (timer.is_begun or has_time)]
+        or [timer for timer in unknown if timer.waits and timer.least_s < seconds][:1]
+        or [timer for timer in left if timer.rounds]
+    )
+
+
+def _has_time(timers: Sequence[NodeTimer], seconds: float) -> bool:
+    """Whether in so many seconds another node can be begun, which takes as long as those that are begun."""
+    begun = [timer for timer in timers if timer.is_begun]
+    spent, needed = sum(timer.spent_s for timer in begun), sum(timer.needed_s for timer in begun)
+    return not begun or needed + (spent + needed) / len(begun) < seconds
 
 
 def _renew(sides: tuple[TimedTarget, TimedTarget]) -> float:
@@ -175,36 +204,57 @@ def _renew(sides: tuple[TimedTarget, TimedTarget]) -> float:
 
 
 class NodeTimer:
-    """One node: the rounds that it has, and whether it needs more."""
+    """One node: the rounds that it has, and whether it needs more. spent_s: all that it took. least_s: what the rounds
+    take that are needed, by its probe. waits: until others leave as much."""
 
     def __init__(self, node: TimedNode, test: SpeedTest) -> None:
         self.node = node
         self.rounds: list[Round] = []
         self.is_over = False
+        self.spent_s = self.least_s = 0.0
+        self.waits = False
         self._test = test
-        self._spent, self._trouble, self._lacking = 0.0, "", ""
+        self._trouble = ""
+        self._is_decided = False
         self._notes: tuple[str, ...] = ()
         self._probes: tuple[Block, ...] = ()
-        self._preparing_s = 0.0
+        self._probing_s, self._preparing_s = 0.0, 0.0
         self._pace: tuple[int, int] | None = None
         self._visit_rounds = 1
         self._order = np.random.default_rng(38)
         self._model: TimedModel | None = None
 
-    def visit(self, sides: tuple[TimedTarget, TimedTarget], share: float, until: float) -> None:
+    @property
+    def is_begun(self) -> bool:
+        """Whether it was visited."""
+        return self.spent_s > 0
+
+    @property
+    def is_known(self) -> bool:
+        """Whether its ratio is, although perhaps not precisely."""
+        return len(self.rounds) >= self._test.fewest_rounds and self._is_decided
+
+    @property
+    def needed_s(self) -> float:
+        """Seconds that the rounds take which are needed and missing, by those that it has."""
+        missing = max(self._test.fewest_rounds - len(self.rounds), 0)
+        return 0.0 if self.is_over or not self.rounds else missing * (self.spent_s - self._probing_s) / len(self.rounds)
+
+    def visit(self, sides: tuple[TimedTarget, TimedTarget], share: float, most_s: float, until: float) -> None:
         """One round, or several where the data of the node takes longer to make and to send; in the first visit after a
-        probe. share: seconds that the rounds may take which are needed; where that is too little, there is none yet.
+        probe. share: seconds that the rounds should take which are needed; where they take `most_s`, the node waits.
         until: on time.monotonic's clock, in seconds; no round begins after it. Raises TargetDown."""
         with self._timing():
             model = self._probe(sides) if not self._probes else None
-            if self._pace is None:
-                self._pace = self._choose_pace(share)
-            if self._pace is None:
+            self.waits = self._pace is None and self.least_s > most_s
+            if self.waits:
                 return
+            self._pace = self._pace or self._choose_pace(share)
             model = model or self._find_model()
             for _ in range(self._visit_rounds):
                 self.rounds.append(_time_round(model, sides, self._pace, bool(self._order.integers(2))))
-                self.is_over = self._test.is_settled(find_ratios(self.rounds, self._test.alpha))
+                phases = find_ratios(self.rounds, self._test.alpha)
+                self._is_decided, self.is_over = self._test.is_decided(phases), self._test.is_settled(phases)
                 if self.is_over or time.monotonic() > until:
                     break
 
@@ -217,22 +267,18 @@ class NodeTimer:
         self._preparing_s = max(time.monotonic() - began - sum(map(_count_seconds, first)), 0.0)
         self._notes = describe_outputs(*(block.outputs for block in first))
         self._probes = tuple(side.time_new_session(model, 0, PROBE_S) for side in sides)
+        self._probing_s = time.monotonic() - began
+        self.least_s = self._test.fewest_rounds * least_round_s(self._probes) + FEWEST_VISITS * self._preparing_s
         return model
 
-    def _choose_pace(self, share: float) -> tuple[int, int] | None:
-        """How long a round is, and how many a visit has; None where `share` seconds are too little."""
+    def _choose_pace(self, share: float) -> tuple[int, int]:
+        """How long a round is, and how many a visit has."""
         fewest, preparing_s = self._test.fewest_rounds, self._preparing_s
-        pace = choose_pace(self._probes, (SHARE * share - FEWEST_VISITS * preparing_s) / fewest)
-        if pace is None:
-            slowest = max(probe.paced_s for probe in self._probes)
-            self._lacking = (
-                f"too little time: {fewest} rounds are needed, and a run takes {slowest:.2g} s and its data "
-                f"{preparing_s:.2g} s; give --seconds more"
-            )
-            return None
+        own_s = (SHARE * share - FEWEST_VISITS * preparing_s) / fewest
+        pace = choose_pace(self._probes, max(own_s, least_round_s(self._probes)))
         cycles, runs = pace
-        least_s = 2 * cycles * runs * sum(probe.paced_s for probe in self._probes)
-        self._visit_rounds = min(max(math.ceil(preparing_s / least_s), 1), math.ceil(fewest / FEWEST_VISITS))
+        round_s = 2 * cycles * runs * sum(probe.paced_s for probe in self._probes)
+        self._visit_rounds = min(max(math.ceil(preparing_s / round_s), 1), math.ceil(fewest / FEWEST_VISITS))
         return pace
 
     def conclude(self, names: tuple[str, str]) -> SpeedComparison:
@@ -244,10 +290,19 @@ class NodeTimer:
             copying = [name for name, side in zip(names, (rounds[0].a, rounds[0].b), strict=True) if not side[0].run_s]
             notes += (f"each run of '{copying[0]}' copies its inputs and outputs: compared with copies",)
         if 0 < len(rounds) < fewest:
-            notes += (f"{len(rounds)} rounds in {self._spent:.1f} s, {fewest} are needed: give --seconds more",)
-        trouble = self._trouble or ("" if rounds else self._lacking or "too little time: give --seconds more")
-        return SpeedComparison(node.id, node.operator, node.dtype, node.sizes, len(rounds), round(self._spent, 3),
+            notes += (f"{len(rounds)} rounds in {self.spent_s:.1f} s, {fewest} are needed: give --seconds more",)
+        trouble = self._trouble or ("" if rounds else self._describe_lack())
+        return SpeedComparison(node.id, node.operator, node.dtype, node.sizes, len(rounds), round(self.spent_s, 3),
                                phases, trouble, notes)  # fmt: skip
+
+    def _describe_lack(self) -> str:
+        if not self.waits:
+            return "no time was left: give --seconds more, or choose nodes"
+        slowest = max(probe.paced_s for probe in self._probes)
+        return (
+            f"too little time: {self._test.fewest_rounds} rounds are needed, and a run takes {slowest:.2g} s and its "
+            f"data {self._preparing_s:.2g} s; give --seconds more"
+        )
 
     @contextmanager
     def _timing(self) -> Iterator[None]:
@@ -257,7 +312,7 @@ class NodeTimer:
             yield
         except NotTimedError as error:
             self._trouble, self.is_over = str(error), True
-        self._spent += time.monotonic() - began
+        self.spent_s += time.monotonic() - began
 
     def _find_model(self) -> TimedModel:
         """Its model and feeds; large ones are made again for each visit."""
@@ -278,20 +333,39 @@ def build(node: TimedNode) -> TimedModel:
     return TimedModel(node.id, content, feeds, shapes, tuple(value.name for value in outputs))
 
 
-def choose_pace(probes: Sequence[Block], round_s: float) -> tuple[int, int] | None:
+def choose_pace(probes: Sequence[Block], round_s: float) -> tuple[int, int]:
     """How many cycles a round has, and how many runs a block, the same on both sides. round_s: seconds that a round may
-    take; None where one run of each takes longer."""
+    take, which least_round_s is at least."""
     sessions = [(probe.create_s or 0.0) + (probe.first_s or 0.0) for probe in probes]
-    copies = [2 * probe.copied_s for probe in probes if probe.copied_s and probe.run_s]
     both = sum(probe.paced_s for probe in probes)
     for fewest in FEWEST_RUNS:
-        for cycles in CYCLES:  # a quarter more warm up, and copies take as long as one block
-            longest = (round_s - sum(sessions) - sum(copies)) / (2 * cycles * 1.25 + bool(copies))
+        for cycles in CYCLES:
+            longest = (round_s - _count_others(probes)) / _count_blocks(probes, cycles)
             if fewest * both <= longest:
                 block = min(max(min(sessions) / (2 * cycles), BLOCK_S), LONGEST_BLOCK_S)
                 runs = round(min(block / max(probe.paced_s for probe in probes), longest / both))
                 return cycles, min(max(runs, fewest), MOST_RUNS) | 1
-    return None
+    return CYCLES[-1], FEWEST_RUNS[-1]
+
+
+def least_round_s(probes: Sequence[Block]) -> float:
+    """Seconds of a round with as many cycles and runs as are worth what goes before them, and of one with a run in each
+    block at least."""
+    others = _count_others(probes)
+    shortest = _count_blocks(probes, CYCLES[-1]) * FEWEST_RUNS[-1] * sum(probe.paced_s for probe in probes)
+    return others + max(others, shortest)
+
+
+def _count_others(probes: Sequence[Block]) -> float:
+    """Seconds of what a round has besides blocks of runs: the sessions and their copies."""
+    sessions = sum((probe.create_s or 0.0) + (probe.first_s or 0.0) for probe in probes)
+    return sessions + sum(2 * probe.copied_s for probe in probes if probe.copied_s and probe.run_s)
+
+
+def _count_blocks(probes: Sequence[Block], cycles: int) -> float:
+    """How many blocks of both targets a round takes the time of: a quarter more warm up, and copies take as long as
+    one."""
+    return 2 * cycles * 1.25 + any(bool(probe.copied_s and probe.run_s) for probe in probes)
 
 
 def _count_seconds(block: Block) -> float:
