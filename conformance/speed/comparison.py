@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 import time
@@ -139,8 +140,9 @@ def compare_nodes(
 
     Every pass has new workers, as far as there is time to start them: where the system places code and data changes the
     speed of a process, and differs from process to process. A node is begun while there is time for what those before
-    it need, and ratios that are known become more precise when there is no other. Raises TargetDown where a worker
-    cannot be started. What a target does not run, or too slowly, is the trouble of a comparison.
+    it need, in an order by chance, so that in little time some of every kind are compared; ratios that are known become
+    more precise when there is no other. Raises TargetDown where a worker cannot be started. What a target does not run,
+    or too slowly, is the trouble of a comparison.
     """
     busy = _Load()
     start_s = busy.leave_out(lambda: _renew(sides))
@@ -148,9 +150,10 @@ def compare_nodes(
     every = math.ceil(start_s * test.fewest_rounds / (STARTING * seconds))
     until = began + seconds - start_s * test.fewest_rounds / every
     timers = [NodeTimer(node, test) for node in nodes]
+    by_chance = [timers[place] for place in np.random.default_rng(38).permutation(len(timers))]
     passes, workers = 0, 1
     while passes < MOST_ROUNDS and time.monotonic() - began < seconds:
-        chosen = _choose_nodes(timers, until)
+        chosen = _choose_nodes(by_chance, until - time.monotonic())
         if not chosen:
             break
         if passes and passes % every == 0:
@@ -173,15 +176,17 @@ def compare_nodes(
     return tuple(timer.conclude(names) for timer in timers), tuple(notes)
 
 
-def _choose_nodes(timers: Sequence[NodeTimer], until: float) -> list[NodeTimer]:
-    """Those of the next pass: of which no ratio is known; without such, those that wait; and then all that are not
-    settled."""
-    seconds = until - time.monotonic()
+def _choose_nodes(timers: Sequence[NodeTimer], seconds: float) -> list[NodeTimer]:
+    """Those of the next pass, for which there are so many seconds: of which no ratio is known; without such, one that
+    waits; and then all that are not settled."""
     left = [timer for timer in timers if not timer.is_over]
     unknown = [timer for timer in left if not timer.is_known]
-    has_time = _has_time(timers, seconds)
+    new = [timer for timer in unknown if not timer.is_begun] if _has_time(timers, seconds) else []
+    begun = sorted((timer for timer in unknown if timer.rounds), key=lambda timer: timer.needed_s)
+    sums = itertools.accumulate(timer.needed_s for timer in begun)
     return (
-        [timer for timer in unknown if not timer.waits and (timer.is_begun or has_time)]
+        [timer for timer, needed_s in zip(begun, sums, strict=True) if needed_s < seconds] + new
+        or begun[:1]
         or [timer for timer in unknown if timer.waits and timer.least_s < seconds][:1]
         or [timer for timer in left if timer.rounds]
     )

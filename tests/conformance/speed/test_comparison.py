@@ -148,11 +148,13 @@ class Waiting(Side):
 def test_a_node_is_begun_where_there_is_time_for_those_before_it() -> None:
     nodes = list(itertools.islice(timed_nodes(), 30))
     found, _notes = compare_nodes(nodes, (Waiting(), Waiting()), TEST, 4.0)  # type: ignore[arg-type]
-    rounds = [each.rounds for each in found]
-    assert rounds[0] >= 13
-    assert sum(rounds) >= 13 * (sum(map(bool, rounds)) - 1)  # the estimate may be wrong for the last one
-    assert rounds == sorted(rounds, reverse=True)
-    assert (rounds[-1], found[-1].trouble) == (0, "no time was left: give --seconds more, or choose nodes")
+    assert [each.case for each in found] == [node.id for node in nodes]
+    begun = [each for each in found if each.rounds]
+    assert 1 < len(begun) < 10
+    assert len([each for each in begun if each.rounds < 13]) <= 1  # the estimate may be wrong for the last one
+    assert {each.trouble for each in found if not each.rounds} == {
+        "no time was left: give --seconds more, or choose nodes"
+    }
 
 
 def test_ratios_that_are_known_become_more_precise_where_no_other_is_missing() -> None:
@@ -179,7 +181,7 @@ def test_ratios_that_are_known_become_more_precise_where_no_other_is_missing() -
     assert {(phase.phase, phase.verdict) for each in found for phase in each.phases if phase.phase == RUN} == {
         (RUN, SLOWER)
     }
-    assert [words.rpartition(": ")[2] for words in seen[:3]] == [node.id for node in nodes]
+    assert {words.rpartition(": ")[2] for words in seen[:3]} == {node.id for node in nodes}
     assert max(each.rounds for each in found) > 13
 
 
