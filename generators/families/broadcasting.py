@@ -181,6 +181,8 @@ def broadcasts() -> Iterator[ElementwiseSample]:
         "inner_axis": ((2, 3, 4), (2, 1, 4)),
         "outer_axis": ((1, 3, 4), (2, 1, 1)),
         "bias_of_channels": ((2, 3, 4, 5), (1, 3, 1, 1)),
+        "bias_where_sizes_are_equal": ((2, 3, 3, 3), (3, 1, 1)),
+        "row_of_a_square": ((4, 4), (4,)),
         "alternating_rank_5": ((2, 1, 3, 1, 2), (1, 3, 1, 2, 2)),
         "alternating_rank_8": ((2, 1, 2, 1, 2, 1, 2, 1), (1, 2, 1, 2, 1, 2, 1, 3)),
         "rank_8_and_1": ((2, 1, 2, 1, 2, 1, 2, 3), (3,)),

@@ -360,6 +360,9 @@ def samples(row: Activation) -> Iterator[ElementwiseSample]:
         yield ElementwiseSample(name="boundary", values="boundary")
     if row.name in INTEGER_ATTRIBUTES:
         yield ElementwiseSample(name="integers", values="small_integers", attributes=INTEGER_ATTRIBUTES[row.name])
+    if row.name == "Shrink":
+        between = (("lambd", 2.5), ("bias", 2.0))
+        yield ElementwiseSample(name="integers_lambd_between", values="small_integers", attributes=between)
 
 
 def node(row: Activation, sample: ElementwiseSample, context: CaseContext) -> Node:

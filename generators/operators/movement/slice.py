@@ -119,6 +119,7 @@ def _axes() -> Iterator[SliceSample]:
     yield SliceSample(name="axes_reversed", shape=matrix, starts=(1, 0), ends=(4, 3), axes=(1, 0))
     yield SliceSample(name="axes_negative", shape=matrix, starts=(1, 0), ends=(4, 3), axes=(-1, -2), every_dtype=True)
     yield SliceSample(name="axes_mixed_signs", shape=(3, 4, 5), starts=(1, 1), ends=(9, 3), axes=(0, -1), steps=(1, 2))
+    yield SliceSample(name="axis_negative_forward", shape=matrix, starts=(0,), ends=(9,), axes=(-1,), steps=(2,))
     yield SliceSample(name="last_axis_backward", shape=matrix, starts=(-1,), ends=(-9,), axes=(-1,), steps=(-1,))
     yield SliceSample(name="first_axis_backward", shape=matrix, starts=(-1,), ends=(-9,), axes=(0,), steps=(-1,))
     yield SliceSample(

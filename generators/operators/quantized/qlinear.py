@@ -256,6 +256,9 @@ def add_samples() -> Iterator[ElementwiseSample]:
         ("of_rank_4_and_1", (2, 3, 4, 5), (5,)), ("one_b", (3, 4), (1,)), ("channel", (2, 3, 4, 5), (3, 1, 1)),
     ):  # fmt: skip
         yield ElementwiseSample(name=f"broadcast_{name}", rank=len(a) if len(a) > 2 else None, shapes=(a, b))
+    differ = ElementwiseSample(name="broadcast_row_zero_points_differ", shapes=((3, 4), (4,)), zero_points=(3, 90, 40))
+    yield differ
+    yield replace(differ, name="broadcast_scalar_b_zero_points_differ", shapes=((3, 4), ()))
     for rank in (1, 3, 4, 5, 6, 8):
         shape = tuple(2 + axis % 2 for axis in range(rank))
         yield ElementwiseSample(name=f"rank_{rank}", rank=rank, shapes=(shape, shape))

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-STEP_S = 1e-3
+STEP_S = 3e-3
+"""Seconds; what a call takes besides may be tenths of a millisecond on a busy machine."""
 
 
 def _wait(steps: float, feeds: Mapping[str, Any], value: float = 0.0) -> list[Any]:
