@@ -147,7 +147,7 @@ def compare_nodes(
     busy = _Load()
     start_s = busy.leave_out(lambda: _renew(sides))
     began = time.monotonic()
-    every = math.ceil(start_s * test.fewest_rounds / (STARTING * seconds))
+    every = max(math.ceil(start_s * test.fewest_rounds / (STARTING * seconds)), 1)  # a clock may stand still
     until = began + seconds - start_s * test.fewest_rounds / every
     timers = [NodeTimer(node, test) for node in nodes]
     by_chance = [timers[place] for place in np.random.default_rng(38).permutation(len(timers))]
@@ -209,13 +209,13 @@ def _renew(sides: tuple[TimedTarget, TimedTarget]) -> float:
 
 
 class NodeTimer:
-    """One node: the rounds that it has, and whether it needs more. spent_s: all that it took. least_s: what the rounds
-    take that are needed, by its probe. waits: until others leave as much."""
+    """One node: the rounds that it has, and whether it needs more. is_begun: it was visited. spent_s: all that it took.
+    least_s: what the rounds take that are needed, by its probe. waits: until others leave as much."""
 
     def __init__(self, node: TimedNode, test: SpeedTest) -> None:
         self.node = node
         self.rounds: list[Round] = []
-        self.is_over = False
+        self.is_over = self.is_begun = False
         self.spent_s = self.least_s = 0.0
         self.waits = False
         self._test = test
@@ -228,11 +228,6 @@ class NodeTimer:
         self._visit_rounds = 1
         self._order = np.random.default_rng(38)
         self._model: TimedModel | None = None
-
-    @property
-    def is_begun(self) -> bool:
-        """Whether it was visited."""
-        return self.spent_s > 0
 
     @property
     def is_known(self) -> bool:
@@ -249,6 +244,7 @@ class NodeTimer:
         """One round, or several where the data of the node takes longer to make and to send; in the first visit after a
         probe. share: seconds that the rounds should take which are needed; where they take `most_s`, the node waits.
         until: on time.monotonic's clock, in seconds; no round begins after it. Raises TargetDown."""
+        self.is_begun = True
         with self._timing():
             model = self._probe(sides) if not self._probes else None
             self.waits = self._pace is None and self.least_s > most_s

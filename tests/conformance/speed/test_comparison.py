@@ -25,6 +25,7 @@ from epcheck.conformance.records.speed import (
     SpeedComparison,
     find_judged,
 )
+from epcheck.conformance.speed import comparison
 from epcheck.conformance.speed.comparison import (
     NodeTimer,
     Round,
@@ -155,6 +156,13 @@ def test_a_node_is_begun_where_there_is_time_for_those_before_it() -> None:
     assert {each.trouble for each in found if not each.rounds} == {
         "no time was left: give --seconds more, or choose nodes"
     }
+
+
+def test_workers_that_start_in_no_time_are_no_trouble(monkeypatch: pytest.MonkeyPatch, relu: TimedNode) -> None:
+    """The clock of Windows stands still for 16 ms."""
+    monkeypatch.setattr(comparison, "_renew", lambda _sides: 0.0)
+    ((found,), _notes) = compare_nodes([relu], (Waiting(), Waiting()), TEST, 4.0)  # type: ignore[arg-type]
+    assert found.rounds >= 13
 
 
 def test_ratios_that_are_known_become_more_precise_where_no_other_is_missing() -> None:
