@@ -12,6 +12,7 @@ from collections.abc import Generator, Iterator
 from functools import cache
 from pathlib import Path
 
+import hypothesis
 import pytest
 from filelock import FileLock
 
@@ -32,6 +33,9 @@ ROOT = Path(__file__).parents[1]
 
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else each of the thousand processes that tests start compiles epcheck
 sys.dont_write_bytecode = False
+
+hypothesis.settings.register_profile("unhurried", suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("unhurried")  # to draw takes a second for 2 examples where other tests keep Wine busy
 
 MARKERS = {"installed_lab": "lab", "driver": "browser", "distributions": "slow"}
 """Fixture -> the marker of every test that uses it."""
