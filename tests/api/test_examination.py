@@ -82,7 +82,10 @@ def dies(_options: str, _say: Say) -> None:
 
 
 def hangs(_options: str, _say: Say) -> None:
-    ctypes.PyDLL("kernel32").Sleep(60_000) if sys.platform == "win32" else ctypes.PyDLL(None).sleep(60)
+    if sys.platform == "win32":
+        ctypes.PyDLL("kernel32").Sleep(60_000)
+    else:
+        ctypes.PyDLL(None).sleep(60)
 
 
 def stops(_options: str, _say: Say) -> None:

@@ -344,8 +344,14 @@ ACTIVATIONS = (
     ),
 )
 
-INTEGER_ATTRIBUTES: dict[str, tuple[tuple[str, float], ...]] = {"Relu": (), "Shrink": (("lambd", 3.0), ("bias", 2.0))}
-"""The operators that some version allows integers for, and attributes that mean the same in every type."""
+OF_INTEGERS: dict[str, dict[str, tuple[tuple[str, float], ...]]] = {
+    "Relu": {"integers": ()},
+    "Shrink": {
+        "integers": (("lambd", 3.0), ("bias", 2.0)),
+        "integers_lambd_between": (("lambd", 2.5), ("bias", 2.0)),
+    },
+}
+"""The operators that some version allows integers for -> samples, with attributes that mean the same in every type."""
 
 
 def samples(row: Activation) -> Iterator[ElementwiseSample]:
@@ -358,11 +364,8 @@ def samples(row: Activation) -> Iterator[ElementwiseSample]:
         yield ElementwiseSample(name=f"{name}_long", shape=(1031,), attributes=attributes)
     if row.name == "Relu":
         yield ElementwiseSample(name="boundary", values="boundary")
-    if row.name in INTEGER_ATTRIBUTES:
-        yield ElementwiseSample(name="integers", values="small_integers", attributes=INTEGER_ATTRIBUTES[row.name])
-    if row.name == "Shrink":
-        between = (("lambd", 2.5), ("bias", 2.0))
-        yield ElementwiseSample(name="integers_lambd_between", values="small_integers", attributes=between)
+    for name, own in OF_INTEGERS.get(row.name, {}).items():
+        yield ElementwiseSample(name=name, values="small_integers", attributes=own)
 
 
 def node(row: Activation, sample: ElementwiseSample, context: CaseContext) -> Node:
