@@ -2,6 +2,7 @@
 
     when = { vendor = "0x10de", driver = ">=580,<600" }     # every fact that is named has to match
     when = { adapter = ["*llvmpipe*", "*SwiftShader*"] }    # one pattern of a list has to match
+    when = { processor = "!*vnni*" }                        # a text that the pattern behind the `!` does not match
 
 A fact that the worker does not report matches nothing: the target `cpu` has no adapter.
 """
@@ -84,10 +85,15 @@ def _without_parentheses(value: str) -> str:
     return re.sub(r"\s*\([^()]*\)", "*", value)
 
 
+def _matches_text(pattern: str, value: str) -> bool:
+    """A `!` in front: a value, and not one that the rest matches."""
+    return not matches(value, pattern[1:]) if pattern.startswith("!") else matches(value, pattern)
+
+
 TEXT = Kind(
     "a glob over the whole text, or a part of it",
-    lambda pattern: bool(pattern.strip()),
-    lambda pattern, value: matches(value, pattern),
+    lambda pattern: bool(pattern.removeprefix("!").strip()),
+    _matches_text,
     _without_parentheses,
 )
 
@@ -144,7 +150,10 @@ class Condition:
 
     def __str__(self) -> str:
         """`vendor is 0x10de and driver is >=580,<600`."""
-        return " and ".join(f"{name.replace('_', ' ')} is {' or '.join(patterns)}" for name, patterns in self.patterns)
+        return " and ".join(
+            f"{name.replace('_', ' ')} is {' or '.join(_describe_pattern(name, each) for each in patterns)}"
+            for name, patterns in self.patterns
+        )
 
     def holds(self, facts: Mapping[str, str]) -> bool:
         """Whether it holds on a machine; of facts that were joined from several machines, on each of them."""
@@ -219,6 +228,10 @@ def _patterns(name: str, value: object) -> tuple[str, ...]:
                 f"{name} = {json.dumps(example)}"
             )
     return patterns
+
+
+def _describe_pattern(name: str, pattern: str) -> str:
+    return f"not {pattern[1:]}" if NAMES[name].kind is TEXT and pattern.startswith("!") else pattern
 
 
 def _matches(kind: Kind, patterns: Iterable[str], fact: str) -> bool:

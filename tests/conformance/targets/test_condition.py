@@ -65,6 +65,9 @@ def parsed(text: str) -> Condition:
         ('{ directml = "<1.15" }', LLVMPIPE, False),
         ('{ processor = "*avx512_vnni*" }', LLVMPIPE, True),
         ('{ processor = "*avx512_vnni*" }', CPU, False),
+        ('{ processor = "!*vnni*" }', LLVMPIPE, False),
+        ('{ processor = "!*vnni*" }', {"processor": "AMD EPYC, fma, avx2"}, True),
+        ('{ processor = "!*vnni*" }', {"vendor_id": "0x10de"}, False),
         ('{ os = "Linux-*" }', CPU, True),
         ('{ adapter = "*llvmpipe*", driver = "<25.1" }', LLVMPIPE, True),
         ('{ adapter = "*llvmpipe*", driver = "<25.0" }', LLVMPIPE, False),
@@ -115,6 +118,9 @@ def test_a_condition_in_words() -> None:
     found = parsed('{ graphics_stack = "*vkd3d*", vendor = ["0x10de", "0x8086"], driver = ">=580,<600" }')
     assert str(found) == "graphics stack is *vkd3d* and vendor is 0x10de or 0x8086 and driver is >=580,<600"
     assert parsed(found.as_toml()) == found
+    assert (
+        str(parsed('{ processor = "!*vnni*", runtime = "!=1.24" }')) == "processor is not *vnni* and runtime is !=1.24"
+    )
 
 
 EXAMPLE = 'when = { vendor = "0x10de", driver = ">=580,<600" }'
