@@ -8,6 +8,7 @@ import pytest
 from epcheck.generators.node import Node, Operand
 from epcheck.generators.registry import all_operators, operator_of
 from epcheck.generators.suite import case_by_id
+from tests.generators import readings
 from tests.generators.built_suite import built_case
 from tests.generators.readings import find_reason, find_undetected, list_answers, list_cases
 from tests.generators.wrong_reading import list_misreadings
@@ -40,6 +41,14 @@ def test_a_case_detects_a_reading_by_its_values_alone() -> None:
     assert answers["A: its last element is not read"]
     assert answers["output 0: its last element is not written"]
     assert not answers["A and B are exchanged"]
+
+
+def test_the_bits_of_nan_are_no_answer() -> None:
+    one, other = np.array([1.5, np.nan]), np.array([1.5, -np.nan])
+    assert one.tobytes() != other.tobytes()
+    assert readings._are_same(one, other)
+    assert not readings._are_same(one, np.array([-1.5, np.nan]))
+    assert not readings._are_same(np.array([0.0]), np.array([-0.0]))
 
 
 def test_reasons_stand_beside_the_operators() -> None:
