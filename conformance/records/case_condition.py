@@ -51,8 +51,9 @@ class Term:
 
 _SIGNS = {"!=": "≠", ">=": "≥"}
 _BEGINNINGS = {
-    "a value of ": "no value of ", "a size of ": "no size of ", "a pad ": "no pad ", "beside ": "not beside ",
-    "any input contains": "no input contains", "any input is": "no input is", "any input has": "no input has",
+    "a value of ": "no value of ", "two values of ": "no two values of ", "a size of ": "no size of ",
+    "a pad ": "no pad ", "beside ": "not beside ", "any input contains": "no input contains",
+    "any input is": "no input is", "any input has": "no input has",
 }  # fmt: skip
 _VERBS = {
     " is absent": " is present", " is ": " is not ", " are ": " are not ", " contains ": " does not contain ",

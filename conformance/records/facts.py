@@ -218,6 +218,8 @@ def _of_parameter(name: str, values: Any) -> Iterator[tuple[str, Fact]]:
         yield f"all values of {name} are equal", len(set(numbers)) == 1
         yield f"the values of {name} ascend", list(numbers) == sorted(numbers)
         yield f"a value of {name} is there twice", len(set(numbers)) < len(numbers)
+        yield f"two values of {name} > 1", sum(number > 1 for number in numbers) > 1
+        yield f"two values of {name} ≠ 0", sum(number != 0 for number in numbers) > 1
         half = len(numbers) // 2
         if name == "pads" and len(numbers) % 2 == 0:
             yield "pads are symmetric", numbers[:half] == numbers[half:]
@@ -304,6 +306,7 @@ def _of_reduced(parameters: Mapping[str, Any], shape: Sequence[int]) -> Iterator
         if rank:
             yield "the last axis is reduced", rank - 1 in places
             yield "the first axis is reduced", 0 in places
+            yield "the reduced axes are adjacent", max(places, default=0) - min(places, default=0) < max(1, len(places))
 
 
 def _of_sizes(parameters: Mapping[str, Any], inputs: Sequence[Value]) -> Iterator[tuple[str, Fact]]:
@@ -351,6 +354,8 @@ def _of_value(name: str, value: Value) -> Iterator[tuple[str, Fact]]:
         yield from _of_size(f"last size of {name}", shape[-1])
     if len(shape) > 2:
         yield f"second size of {name}", shape[1]
+        if name in (FIRST, RESULT):
+            yield from _of_size(f"second size of {name}", shape[1])
     if len(shape) == 2:
         yield f"{name} is square", shape[0] == shape[1]
     elif len(shape) > 2 and name == FIRST:
@@ -514,6 +519,10 @@ def _of_broadcast(inputs: Sequence[Value], outputs: Sequence[Value]) -> Iterator
         if (inputs[0].name, value.name) in (("a", "b"), ("A", "B")):  # behind scale and zero point of the first
             yield f"{value.name} has the shape of {inputs[0].name}", value.shape == first
     yield "the first two inputs have one rank", len(first) == len(second)
+    if max(len(first), len(second)) > 2:
+        yield "the first two inputs have one shape but for the last two sizes", first[:-2] == second[:-2]
+    if inputs[1].name == "indices" and second:
+        yield f"last size of indices < rank of {FIRST}", second[-1] < len(first)
     for place, which in ((0, "first"), (1, "second"), (-1, "last")):
         if min(len(first), len(second)) > max(place, 0):
             yield f"the first two inputs have one {which} size", first[place] == second[place]

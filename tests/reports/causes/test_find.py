@@ -345,7 +345,7 @@ def test_whether_an_input_is_absent_is_not_known_of_a_node_in_a_graph() -> None:
         ("a value of steps < 0", "no value of steps < 0"), ("B is absent", "B is present"),
         ("the outputs have one shape", "the outputs do not have one shape"),
         ("the values of axes ascend", "the values of axes do not ascend"),
-        ("a pad ≥ the kernel", "no pad ≥ the kernel"),
+        ("a pad ≥ the kernel", "no pad ≥ the kernel"), ("two values of pads ≠ 0", "no two values of pads ≠ 0"),
     ],
 )  # fmt: skip
 def test_a_fact_that_does_not_hold_has_words_of_its_own(fact: str, words: str) -> None:
@@ -527,3 +527,22 @@ def test_scale_and_zero_point_of_the_second_operand_have_one_name_in_every_opera
         facts = describe_case(dataclasses.replace(a_slice().case, values=values))
         for which in (name, "the zero point of the second operand"):
             assert (facts[f"a value of {which} ≠ 0"], facts[f"rank of {which}"]) == (True, 1)
+
+
+def test_facts_of_several_values_of_channels_of_batches_and_of_axes_that_are_apart() -> None:
+    data, repeats = Value("X", "float32", (2, 6, 4), "input"), Value("repeats", "int64", (3,), "input", "1, 2, 0")
+    facts = describe_case(dataclasses.replace(a_slice().case, values=(data, repeats)))
+    assert (facts["two values of repeats > 1"], facts["two values of repeats ≠ 0"]) == (False, True)
+    assert [facts.get(f"second size of the first input is a multiple of {n}") for n in (2, 4)] == [True, None]
+    other, indices = Value("B", "float32", (4, 3), "input"), Value("indices", "int64", (5, 2), "input")
+    batches = "the first two inputs have one shape but for the last two sizes"
+    for second, is_one in ((other, False), (dataclasses.replace(other, shape=(2, 4, 3)), True)):
+        values = data, second, Value("Y", "float32", (2, 6, 3), "output")
+        assert describe_case(dataclasses.replace(a_slice().case, values=values))[batches] is is_one
+    values = data, indices, Value("Y", "float32", (5, 4), "output")
+    facts = describe_case(dataclasses.replace(a_slice().case, values=values))
+    assert facts["last size of indices < rank of the first input"] is True
+    for axes, are_adjacent in (([0, 2], False), ([-1, 1], True), ([1], True), (None, True)):
+        attributes = {"keepdims": 1} if axes is None else {"keepdims": 1, "axes": axes}
+        facts = describe_case(dataclasses.replace(a_slice().case, values=(data,), attributes=attributes))
+        assert facts["the reduced axes are adjacent"] is are_adjacent
