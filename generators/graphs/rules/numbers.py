@@ -150,6 +150,7 @@ PAIRS: dict[str, tuple[str, str, str]] = {
     'DepthToSpace<blocksize=2, mode="CRD">(x)'),
     "resize_mode": ("float[1,1,3,4] x", 'Resize<mode="nearest">(x, , [1.0, 1.0, 2.0, 2.0])',
     'Resize<mode="linear">(x, , [1.0, 1.0, 2.0, 2.0])'),
+    "row_and_column": ("float[3,3] x", "Mul(x, [0.5, -1.0, 2.0])", "Mul(x, [[0.5], [-1.0], [2.0]])"),
     "constantofshape_value": ("float[3] x", "ConstantOfShape<value=float[1] {0.5}>([3])", "ConstantOfShape([3])"),
 }  # fmt: skip
 """Two nodes that differ in an attribute or a constant alone: they are not one."""
@@ -246,6 +247,12 @@ def _choose() -> Iterator[RewriteRule]:
             values={"x": SPECIAL, "z": (0.5, NAN, 1.0, -1.0, -INF, 0.125, 2.5)}, special=True, in_general=False,
         )  # fmt: skip
     yield RewriteRule(
+        "relu_by_where", ALGEBRA, "(float[2,4] x) => (y) { k = Greater(x, 0.0) y = Where(k, x, 0.0) }",
+        {"above_1": ("Greater(x, 0.0)", "Greater(x, 1.0)"), "or_a_quarter": ("Where(k, x, 0.0)", "Where(k, x, 0.25)"),
+         "the_other_way": ("Where(k, x, 0.0)", "Where(k, 0.0, x)"), "of_less": ("Greater", "Less")},
+        values={"x": SPECIAL}, special=True, in_general=False,
+    )  # fmt: skip
+    yield RewriteRule(
         "isnan_where", ALGEBRA, "(float[2,4] x) => (y) { k = IsNaN(x) y = Where(k, 0.5, x) }",
         {"keeps": ("(k, 0.5, x)", "(k, x, 0.5)"), "isinf": ("IsNaN", "IsInf")}, values={"x": SPECIAL}, special=True,
          in_general=False,
@@ -300,6 +307,13 @@ SOFTMAXES = (
          "of_two_axes": ("axes=[2]", "axes=[1,2]", "(e, [2])", "(e, [1, 2])"),
          "the_other_way": ("Div(e, t)", "Div(t, e)"), "dropped": ("ReduceSum(e", "ReduceSum<keepdims=0>(e")},
         also=("float64",),
+    ),
+    RewriteRule(
+        "shift_softmax", ALGEBRA,
+        "(float[3,3,3] x) => (y) { m = ReduceMax<axes=[2]>(x) s = Sub(x, m) y = Softmax<axis=2>(s) }",
+        {"of_another_maximum": ("axes=[2]", "axes=[1]"), "of_another_axis": ("axis=2", "axis=1"),
+         "the_other_way": ("Sub(x, m)", "Sub(m, x)"), "dropped": ("axes=[2]", "axes=[2], keepdims=0")},
+        in_general=False,
     ),
     chain(
         "softmax_log", ALGEBRA, "float[3,3] x", "Softmax<axis=1>(_)",
@@ -441,6 +455,8 @@ NORMALIZATIONS = (
          "of_rank_4": ("float[2,3,4] x", "float[2,2,3,4] x", "float[2,3,4] z", "float[2,2,3,4] z"),
          "of_columns": ("float[2,3,4] z", "float[2,3,1] z"),
          "of_epsilon_1": ("axis=-1", "axis=-1, epsilon=1.0"), "without_bias": ("(a, p, w)", "(a, p)"),
+         "with_residual": ("y = LayerNormalization<axis=-1>(a, p, w)",
+         "b = LayerNormalization<axis=-1>(a, p, w) y = Add(b, a)"),
          "with_mean": ("y = LayerNormalization<axis=-1>(a, p, w)", "y, g, h = LayerNormalization<axis=-1>(a, p, w)",
          "=> (y)", "=> (y, g)")},
         {"the_other_way": ("Add(t, z)", "Add(z, t)")},

@@ -121,6 +121,11 @@ def _join_normalizations() -> Iterator[RewriteRule]:
         weights=f"float[4,3,2,2] w, float[6] v, {numbers}", in_general=False,
     )  # fmt: skip
     yield chain(
+        "convtranspose_batchnormalization_of_equal_channels", "openvino: common_optimizations/conv_mul_fusion.cpp",
+        IMAGE, "ConvTranspose(_, w, v)", norm,
+        weights=f"float[4,4,2,2] w, float[4] v, {numbers.replace('6', '4')}", in_general=False,
+    )  # fmt: skip
+    yield chain(
         "conv_1d_batchnormalization", "optimizer/conv_bn_fusion.cc", "float[2,4,7] x", "Conv(_, w, v)", norm,
         weights=f"float[6,4,3] w, float[6] v, {numbers}",
         in_general=False,
