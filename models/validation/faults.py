@@ -16,6 +16,13 @@ from epcheck.models.wrong_nodes.culprit import Culprit, Kind
 
 COARSE = ("float16", "bfloat16")
 
+PRODUCTS = (
+    "MatMulInteger", "ConvInteger", "QLinearMatMul", "QLinearConv", "QGemm", "QAttention", "MatMulIntegerToFloat",
+    "DynamicQuantizeMatMul", "DynamicQuantizeLSTM",
+)  # fmt: skip
+"""Operators that multiply integers of 8 bits, on their own or after a fusion of the nodes in FUSED_PRODUCTS."""
+FUSED_PRODUCTS = ("Conv", "Gemm", "MatMul")
+
 LOCALE = re.compile(r"Failed to construct locale with name:([\w.-]+?):")
 """Of ONNX Runtime's StringNormalizer."""
 
@@ -110,8 +117,14 @@ def _remedy(found: Validation, culprit: Culprit) -> str:
     if name := LOCALE.search(culprit.words):
         return f"install the locale {name[1]} on the machine that runs the model: ONNX Runtime asks the system for it"
     right = [level for level in LEVELS if culprit.levels.get(level) == "right"]
+    at_level = f"create the session with graph optimisation '{right[-1]}', at which they are right" if right else ""
+    if _lacks_vnni(found) and _multiplies_8_bits(culprit):
+        # onnxruntime.ai/docs/performance/model-optimizations/quantization.html: when and why to try U8U8
+        less = ("quantise the weights to 7 bits (reduce_range) or to uint8: on this processor, without VNNI, sums of "
+                "uint8 × int8 saturate in 16 bits")  # fmt: skip
+        return f"{less}; or {at_level}" if at_level else less
     if right:
-        return f"create the session with graph optimisation '{right[-1]}', at which they are right; {report}"
+        return f"{at_level}; {report}"
     if culprit.kind == Kind.RANDOM:
         return "make the random numbers an input of the model"
     if culprit.kind in (Kind.ACCUMULATED, Kind.RIGHT):
@@ -123,6 +136,19 @@ def _remedy(found: Validation, culprit: Culprit) -> str:
     elsewhere = f"run {'it' if len(culprit.nodes) == 1 else 'them'} on another provider"
     right_there = f" ('{found.baseline}' is right)" if found.baseline and culprit.kind == Kind.NODE else ""
     return f"{elsewhere}{right_there}, or replace the operator in the model; {report}"
+
+
+def _lacks_vnni(found: Validation) -> bool:
+    """Whether the CPU provider ran on a processor of x86-64 that is known to have no instructions for exact sums of
+    products of 8 bits: Linux names those that it has."""
+    processor = found.facts.get(found.target, {}).get("processor", "")
+    return found.provider == "CPUExecutionProvider" and "avx2" in processor and "vnni" not in processor
+
+
+def _multiplies_8_bits(culprit: Culprit) -> bool:
+    operators = {node.op_type for node in culprit.nodes}
+    is_fused = "DequantizeLinear" in operators and not operators.isdisjoint(FUSED_PRODUCTS)
+    return is_fused or not operators.isdisjoint(PRODUCTS)
 
 
 def _suggest(found: Validation, culprit: Culprit | None = None) -> str:

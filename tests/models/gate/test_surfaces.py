@@ -148,6 +148,25 @@ def test_the_remedy_is_what_helps_this_fault(wrong: Validation) -> None:
     assert fault_of(wrong, kind=Kind.ACCUMULATED).startswith("no node is at fault: allow more with --rtol")
 
 
+@pytest.mark.parametrize(
+    ("processor", "operators", "is_advised"),
+    [
+        ("AMD EPYC, fma, avx2", ("DequantizeLinear", "Gemm"), True), ("AMD EPYC, fma, avx2", ("QLinearConv",), True),
+        ("AMD EPYC, fma, avx2", ("DequantizeLinear", "Relu"), False), ("AMD EPYC, fma, avx2", ("Gemm",), False),
+        ("Intel Xeon, fma, avx2, avx512f, avx512_vnni", ("QLinearConv",), False), ("", ("QLinearConv",), False),
+    ],
+)  # fmt: skip
+def test_without_vnni_weights_of_7_bits_are_advised(
+    wrong: Validation, processor: str, operators: tuple[str, ...], is_advised: bool
+) -> None:
+    found = replace(wrong, provider="CPUExecutionProvider", facts={wrong.target: {"processor": processor}})
+    nodes = tuple(GraphNode(place, "", name, "", (f"y{place}",)) for place, name in enumerate(operators))
+    levels = {"disabled": "right", "basic": "right", "extended": "wrong", "all": "wrong"}
+    remedy = fault_of(found, kind=Kind.FUSION, nodes=nodes, levels=levels)
+    assert remedy.startswith("quantise the weights to 7 bits (reduce_range) or to uint8: on this") is is_advised
+    assert "create the session with graph optimisation 'basic', at which they are right" in remedy
+
+
 def test_a_limit_that_is_broken_says_what_places_nodes(wrong: Validation) -> None:
     right = replace(wrong, verdicts=(), culprit=None, wrong_nodes=(), baseline=None)
     checked = CheckedModel("m", right.path, "doubles", right, "", ("50.0 % of its nodes are on X; the limit is 90 %",))
