@@ -214,12 +214,12 @@ def _of_parameter(name: str, values: Any) -> Iterator[tuple[str, Fact]]:
     yield f"smallest value of {name}", min(numbers)
     yield f"first value of {name}", numbers[0]
     yield f"last value of {name}", numbers[-1]
+    yield f"two values of {name} > 1", sum(number > 1 for number in numbers) > 1
+    yield f"two values of {name} ≠ 0", sum(number != 0 for number in numbers) > 1
     if len(numbers) > 1:
         yield f"all values of {name} are equal", len(set(numbers)) == 1
         yield f"the values of {name} ascend", list(numbers) == sorted(numbers)
         yield f"a value of {name} is there twice", len(set(numbers)) < len(numbers)
-        yield f"two values of {name} > 1", sum(number > 1 for number in numbers) > 1
-        yield f"two values of {name} ≠ 0", sum(number != 0 for number in numbers) > 1
         half = len(numbers) // 2
         if name == "pads" and len(numbers) % 2 == 0:
             yield "pads are symmetric", numbers[:half] == numbers[half:]

@@ -331,7 +331,7 @@ COUNTS = (
 
 
 _LIMITS = (0.25, 0.5, *(2**power for power in range(24)))
-_BEYOND = tuple(2**power + 1 for power in range(2, 24))
+_BEYOND = tuple(2**power + 1 for power in range(1, 24))
 """Bounds of a fact with more values: at a power of two, and of a count beyond it."""
 
 

@@ -191,18 +191,33 @@ class _Search:
         yield from unexplained.values()
 
     def _unite(self, explained: list[_Found]) -> list[_Found]:
-        """The causes, of those of several operators that have one condition and whose wrong elements are alike one; so
-        of those of one operator whose conditions differ in a word alone."""
+        """The causes, of those of several operators that have one condition, or conditions that hold for the same
+        cases, and whose wrong elements are alike one; so of those of one operator whose conditions differ in a word
+        alone."""
         united: list[_Found] = []
         for found in explained:
             for known in united:
                 rows = [*known.rows, *found.rows]
-                if (terms := _join_terms(known, found)) and len(_find_alike(rows)) == len(rows):
+                terms = _join_terms(known, found) or self._find_terms_of_both(known, found)
+                if terms and len(_find_alike(rows)) == len(rows):
                     known.rows, known.condition = rows, self._count(terms, rows)
                     break
             else:
                 united.append(found)
         return united
+
+    def _find_terms_of_both(self, known: _Found, found: _Found) -> tuple[Term, ...]:
+        """The terms of one of two causes of different operators, where they hold for the same cases of the other's as
+        its own do: operators have several words for one thing. () where neither do."""
+        if {*_operators(known.rows)} & {*_operators(found.rows)}:
+            return ()
+        for one, other in ((known, found), (found, known)):
+            assert one.condition is not None
+            assert other.condition is not None
+            tables = [self._rows.cases([operator])[1] for operator in _operators(other.rows)]
+            if all((each.mask(one.condition.terms) == each.mask(other.condition.terms)).all() for each in tables):
+                return one.condition.terms
+        return ()
 
     def _join(self, explained: list[_Found], operator: str, rows: list[Row]) -> bool:
         """Whether the few cases of an operator that no condition explains joined the cause that most of its cases with

@@ -453,6 +453,23 @@ def test_one_condition_of_two_operators_is_one_cause_although_one_of_them_has_an
     assert found == {"number of reduced axes ≥ 2": ["ReduceMax", "ReduceSum"], "keepdims = 0": ["ReduceMax"]}
 
 
+def test_two_words_for_the_same_cases_of_two_operators_are_one_cause() -> None:
+    """Although the operators' other faults, of more cases, keep the shared condition from being the best of each."""
+    axes = [[0], [1], [2], [3], [-1], [-2], [-3], [-4], [0, 1], [2, 1], [0, 2], [3, 1]]
+    records = [
+        of_axes(operator, f"{operator}_{place}_{part}", axes=each, part=part, is_wrong=is_wrong, **also)
+        for operator, wrong in (("ReduceSum", (0, 1, 2, 3)), ("ReduceMax", (4, 5, 6, 7)))
+        for place, each in enumerate(axes) for part in range(8) for is_several in [len(each) > 1]
+        for is_wrong in [is_several or part in wrong]
+        for also in [{"how": "several" if is_several else "one"} if operator == "ReduceMax" else {}]
+    ]  # fmt: skip
+    found = {cause.condition: sorted(cause.operators) for cause in causes(*records)}
+    assert found == {
+        "part < 4": ["ReduceSum"], "part ≥ 4": ["ReduceMax"],
+        "all values of axes are not equal": ["ReduceMax", "ReduceSum"],
+    }  # fmt: skip
+
+
 def test_conditions_that_differ_in_a_word_are_one_where_the_wrong_elements_are_alike() -> None:
     words = ("none", "add", "mul", "max", "min")
     records = [
@@ -533,6 +550,7 @@ def test_facts_of_several_values_of_channels_of_batches_and_of_axes_that_are_apa
     data, repeats = Value("X", "float32", (2, 6, 4), "input"), Value("repeats", "int64", (3,), "input", "1, 2, 0")
     facts = describe_case(dataclasses.replace(a_slice().case, values=(data, repeats)))
     assert (facts["two values of repeats > 1"], facts["two values of repeats ≠ 0"]) == (False, True)
+    assert describe_case(with_steps(-2, 3, is_wrong=False).case)["two values of steps ≠ 0"] is False
     assert [facts.get(f"second size of the first input is a multiple of {n}") for n in (2, 4)] == [True, None]
     other, indices = Value("B", "float32", (4, 3), "input"), Value("indices", "int64", (5, 2), "input")
     batches = "the first two inputs have one shape but for the last two sizes"
