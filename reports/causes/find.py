@@ -198,26 +198,13 @@ class _Search:
         for found in explained:
             for known in united:
                 rows = [*known.rows, *found.rows]
-                terms = _join_terms(known, found) or self._find_terms_of_both(known, found)
+                terms = _join_terms(known, found) or _find_terms_of_both(self._rows, known, found)
                 if terms and len(_find_alike(rows)) == len(rows):
                     known.rows, known.condition = rows, self._count(terms, rows)
                     break
             else:
                 united.append(found)
         return united
-
-    def _find_terms_of_both(self, known: _Found, found: _Found) -> tuple[Term, ...]:
-        """The terms of one of two causes of different operators, where they hold for the same cases of the other's as
-        its own do: operators have several words for one thing. () where neither do."""
-        if {*_operators(known.rows)} & {*_operators(found.rows)}:
-            return ()
-        for one, other in ((known, found), (found, known)):
-            assert one.condition is not None
-            assert other.condition is not None
-            tables = [self._rows.cases([operator])[1] for operator in _operators(other.rows)]
-            if all((each.mask(one.condition.terms) == each.mask(other.condition.terms)).all() for each in tables):
-                return one.condition.terms
-        return ()
 
     def _join(self, explained: list[_Found], operator: str, rows: list[Row]) -> bool:
         """Whether the few cases of an operator that no condition explains joined the cause that most of its cases with
@@ -386,6 +373,20 @@ def _join_terms(first: _Found, second: _Found) -> tuple[Term, ...]:
         return ()
     joined = replace(term, value=OR.join(sorted({*term.words, *other.words})))
     return tuple(joined if each == term else each for each in terms)
+
+
+def _find_terms_of_both(rows: Rows, known: _Found, found: _Found) -> tuple[Term, ...]:
+    """The terms of one of two causes of different operators, where they hold for the same cases of the other's as its
+    own do: operators have several words for one thing. () where neither do."""
+    if {*_operators(known.rows)} & {*_operators(found.rows)}:
+        return ()
+    for first, second in ((known, found), (found, known)):
+        assert first.condition is not None
+        assert second.condition is not None
+        tables = [rows.cases([operator])[1] for operator in _operators(second.rows)]
+        if all((each.mask(first.condition.terms) == each.mask(second.condition.terms)).all() for each in tables):
+            return first.condition.terms
+    return ()
 
 
 def _operators(rows: Iterable[Row]) -> list[str]:

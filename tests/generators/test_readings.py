@@ -44,10 +44,10 @@ def test_a_case_detects_a_reading_by_its_values_alone() -> None:
 
 
 def test_the_bits_of_nan_are_no_answer() -> None:
-    one, other = np.array([1.5, np.nan]), np.array([1.5, -np.nan])
-    assert one.tobytes() != other.tobytes()
-    assert readings._are_same(one, other)
-    assert not readings._are_same(one, np.array([-1.5, np.nan]))
+    first, second = np.array([1.5, np.nan]), np.array([1.5, -np.nan])
+    assert first.tobytes() != second.tobytes()
+    assert readings._are_same(first, second)
+    assert not readings._are_same(first, np.array([-1.5, np.nan]))
     assert not readings._are_same(np.array([0.0]), np.array([-0.0]))
 
 

@@ -39,6 +39,7 @@ def rules() -> Iterator[RewriteRule]:
     yield from _keep_groups()
     yield from _join_pairs()
     yield from _quantize_weights()
+    yield from _quantize_activations()
 
 
 def _keep_groups() -> Iterator[RewriteRule]:
@@ -171,18 +172,6 @@ def _quantize_weights() -> Iterator[RewriteRule]:
         {"of_columns": ("axis=0", "axis=1"), "as_they_are": ("Transpose(a)", "Transpose<perm=[0,1]>(a)")},
         in_general=False,
     )  # fmt: skip
-    yield RewriteRule(
-        "dynamic_quantize_matmul", "optimizer/dynamic_quantize_matmul_fusion.cc",
-        "(float[3,4] x) => (y) <int8[4,5] w, float[5] v> { a, s, z = DynamicQuantizeLinear(x) b = MatMulInteger(a, w, "
-        "z, int8 0) c = Cast<to=1>(b) d = Mul(s, 0.0625) e = Mul(c, d) y = Add(e, v) }",
-        {"with_weights_zero_point": ("int8 0", "int8 9"),
-         "of_columns": ("Mul(s, 0.0625)", "Mul(s, [0.0625, 0.125, 0.25, 0.5, 1.0])"),
-         "without_bias": ("e = Mul(c, d) y = Add(e, v)", "y = Mul(c, d)"),
-         "bias_of_rows": ("float[5] v", "float[3,1] v")}, {"without_weights_zero_point": ("z, int8 0", "z")},
-        values={"x": (0.34, -0.41, 1.95, -1.2375, 0.765, -0.925, 1.1),  # not close to a tie of their steps of 0.0125
-                "w": (64, -63, 17, 5, -31, 48, -7, 22, -56, 33, -19, 60)},  # 7 bits: exact also without VNNI
-        special=True, in_general=False,
-    )  # fmt: skip
     conv = (
         "(uint8[1,4,5,5] q) => (y) <int8[6,2,3,3] w> { a = DequantizeLinear(q, 0.0625, uint8 128) b = "
         "DequantizeLinear<axis=0>(w, [0.0625, 0.125, 0.25, 0.5, 0.03125, 0.0625]) c = Conv<group=2>(a, b) y = "
@@ -206,4 +195,20 @@ def _quantize_weights() -> Iterator[RewriteRule]:
          "turned": ("transB=1", "transB=1, transA=1", "uint8[3,4] q", "uint8[4,3] q"),
          "without_bias": ("d = DequantizeLinear(v, 0.0078125) ", "", "(a, b, d)", "(a, b)")},
         values={"v": (400, -700, 250, 900, -350)},
+    )  # fmt: skip
+
+
+def _quantize_activations() -> Iterator[RewriteRule]:
+    """Activations that are quantised by their own range."""
+    yield RewriteRule(
+        "dynamic_quantize_matmul", "optimizer/dynamic_quantize_matmul_fusion.cc",
+        "(float[3,4] x) => (y) <int8[4,5] w, float[5] v> { a, s, z = DynamicQuantizeLinear(x) b = MatMulInteger(a, w, "
+        "z, int8 0) c = Cast<to=1>(b) d = Mul(s, 0.0625) e = Mul(c, d) y = Add(e, v) }",
+        {"with_weights_zero_point": ("int8 0", "int8 9"),
+         "of_columns": ("Mul(s, 0.0625)", "Mul(s, [0.0625, 0.125, 0.25, 0.5, 1.0])"),
+         "without_bias": ("e = Mul(c, d) y = Add(e, v)", "y = Mul(c, d)"),
+         "bias_of_rows": ("float[5] v", "float[3,1] v")}, {"without_weights_zero_point": ("z, int8 0", "z")},
+        values={"x": (0.34, -0.41, 1.95, -1.2375, 0.765, -0.925, 1.1),  # not close to a tie of their steps of 0.0125
+                "w": (64, -63, 17, 5, -31, 48, -7, 22, -56, 33, -19, 60)},  # 7 bits: exact also without VNNI
+        special=True, in_general=False,
     )  # fmt: skip
