@@ -20,8 +20,10 @@ PRODUCTS = (
     "MatMulInteger", "ConvInteger", "QLinearMatMul", "QLinearConv", "QGemm", "QAttention", "MatMulIntegerToFloat",
     "DynamicQuantizeMatMul", "DynamicQuantizeLSTM",
 )  # fmt: skip
-"""Operators that multiply integers of 8 bits, on their own or after a fusion of the nodes in FUSED_PRODUCTS."""
+"""Operators that multiply integers of 8 bits."""
+
 FUSED_PRODUCTS = ("Conv", "Gemm", "MatMul")
+"""Operators that become one of them when they are fused with the DequantizeLinear before them."""
 
 LOCALE = re.compile(r"Failed to construct locale with name:([\w.-]+?):")
 """Of ONNX Runtime's StringNormalizer."""

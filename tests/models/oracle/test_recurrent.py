@@ -44,7 +44,9 @@ def test_every_sample_has_the_suites_values(kind: str) -> None:
 def quantized(seed: int, steps: int, batch: int, hidden: int) -> Node:
     rng = np.random.default_rng(seed)
     x = rng.normal(0, 3, (steps, batch, 3)).astype(np.float32)
-    w, r = (rng.integers(-64, 65, (1, rows, 4 * hidden)).astype(np.int8) for rows in (3, hidden))  # see SEVEN_BITS
+    w, r = (
+        rng.integers(-64, 65, (1, rows, 4 * hidden)).astype(np.int8) for rows in (3, hidden)
+    )  # 7 bits: exact without VNNI
     scale, zero = np.full(1, 0.01, np.float32), np.zeros(1, np.int8)
     parts = {"X": x, "W": w, "R": r, "W_scale": scale, "W_zero_point": zero, "R_scale": scale, "R_zero_point": zero}
     inputs = [Operand(name, value) for name, value in parts.items()]
