@@ -136,6 +136,9 @@ def _binary_samples() -> tuple[ElementwiseSample, ...]:
         *broadcasts(),
         *refused_pairs(),
         ElementwiseSample(name="boundary_values", boundary="boundary", kinds=FLOATS, every_dtype=True),
+        ElementwiseSample(
+            name="boundary_values_outer", boundary="boundary", outer=True, kinds=FLOATS, every_dtype=True
+        ),
         ElementwiseSample(name="nan", rows=((math.nan, 1.0), (1.0, math.nan), (math.nan, math.nan)), kinds=FLOATS),
         ElementwiseSample(
             name="cancellation",

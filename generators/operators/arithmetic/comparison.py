@@ -47,6 +47,7 @@ SAMPLES = (
     *broadcasts(),
     *refused_pairs(),
     ElementwiseSample(name="boundary_values", boundary="boundary", every_dtype=True),
+    ElementwiseSample(name="boundary_values_outer", boundary="boundary", outer=True, kinds=FLOATS, every_dtype=True),
     ElementwiseSample(name="denormals", boundary="denormals", kinds=FLOATS, every_dtype=True),
     ElementwiseSample(
         name="nan",

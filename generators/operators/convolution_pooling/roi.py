@@ -264,6 +264,9 @@ def pool_samples() -> Iterator[RoiSample]:
     yield RoiSample(name="roi_outside", rois=((20.0, 20.0, 25.0, 25.0),), attributes=square)
     yield RoiSample(name="several_images", x=(3, 2, 8, 10), rois=inner, batch=(2, 0, 1), attributes=square,
                     every_dtype=True)  # fmt: skip
+    twice = tuple(tuple(2.0 * coordinate for coordinate in roi) for roi in inner)
+    yield RoiSample(name="several_images_scale_half", x=(3, 2, 8, 10), rois=twice, batch=(2, 0, 1),
+                    attributes=(*square, ("spatial_scale", 0.5)))  # fmt: skip
     yield RoiSample(name="negative_values", rois=inner, attributes=square, values="negative", every_dtype=True)
     yield RoiSample(name="many_rois", x=(2, 3, 8, 10), rois=inner * 40, batch=(0, 1) * 60, attributes=square)
     yield RoiSample(name="size_1_image", x=(1, 2, 1, 1), rois=((0.0, 0.0, 0.0, 0.0),), attributes=square)

@@ -342,6 +342,7 @@ def one_hot_samples() -> Iterator[MovementSample]:
         yield _one_hot(f"axis_{label(axis)}", ((0, 1, 4), (2, 3, 3)), 5, since=since, axis=axis, every_dtype=axis == 0)
     yield _one_hot("out_of_range", (0, 5, 2, 7), 5)
     yield _one_hot("negative_indices", (-1, 2, -3), 3, since=NEGATIVE_INDICES)
+    yield _one_hot("negative_indices_axis_0", ((-1, 2), (-3, 0)), 3, since=NEGATIVE_INDICES, axis=0)
     yield _one_hot("negative_out_of_range", (-6, -5, 0), 5, since=NEGATIVE_INDICES)
     yield _one_hot("int64_extremes", (INT64.min, INT64.max, 1, 2**32 + 1), 3)
     yield _one_hot("depth_1", (0, 1), 1)

@@ -71,6 +71,8 @@ def samples() -> Iterator[IntegerSample]:
     yield from _zero_points()
     yield from _products()
     yield IntegerSample(name="a_zero_point_per_row", a_zero_point=(3,), every_dtype=True)
+    yield IntegerSample(name="a_zero_point_per_row_alone", a_zero_point=(3,), b_zero_point=None, every_dtype=True)
+    yield IntegerSample(name="b_zero_point_per_column_alone", a_zero_point=None, b_zero_point=(5,), every_dtype=True)
     yield IntegerSample(name="a_zero_point_per_row_of_batches", a=(2, 3, 4), b=(2, 4, 5), a_zero_point=(2, 3, 1))
     yield IntegerSample(name="b_zero_point_per_column", b_zero_point=(5,), every_dtype=True)
     yield IntegerSample(name="b_zero_point_per_column_square", b=(4, 4), b_zero_point=(4,))
