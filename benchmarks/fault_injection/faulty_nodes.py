@@ -33,7 +33,8 @@ def run(faults: Sequence[Any], model: bytes, feeds: Mapping[str, Array]) -> dict
     nodes = proto.graph.node
     named = any(node.op_type in fault.operators for node in nodes for fault in faults)
     if len(nodes) > 1 and named and not _has_small_dtypes(proto):
-        return _run_nodes(faults, proto, feeds)
+        has_sequences = any("Sequence" in node.op_type or "Optional" in node.op_type for node in nodes)
+        return (_run_sequences if has_sequences else _run_nodes)(faults, proto, feeds)
     names = [output.name for output in proto.graph.output]
     found = dict(zip(names, _compute(_session(model), names, feeds), strict=True))
     if len(nodes) == 1:
@@ -56,6 +57,22 @@ def _run_nodes(faults: Sequence[Any], proto: onnx.ModelProto, feeds: Mapping[str
         outputs = _compute(_session(_make_model(proto, node, known)), None, read)
         known |= _spoil(faults, read_call(proto, node, known), node, outputs)
     return {output.name: known[output.name] for output in proto.graph.output}
+
+
+def _run_sequences(faults: Sequence[Any], proto: onnx.ModelProto, feeds: Mapping[str, Array]) -> dict[str, Array]:
+    """The outputs of a graph with sequences between its nodes, which no model of a node alone could be given: a node
+    gets what right nodes give, and what a fault makes of an output is seen where that is one of the graph."""
+    results = [output.name for output in proto.graph.output]
+    whole = onnx.ModelProto.FromString(proto.SerializeToString())
+    inner = [name for node in proto.graph.node for name in node.output if name and name not in results]
+    whole.graph.output.extend(onnx.ValueInfoProto(name=name) for name in inner)
+    names = results + inner
+    right = dict(zip(names, _compute(_session(whole.SerializeToString()), names, feeds), strict=True))
+    known = {**_read_initializers(proto), **feeds, **right}
+    wrong: dict[str, Array] = {}
+    for node in proto.graph.node:
+        wrong |= _spoil(faults, read_call(proto, node, known), node, [right.get(name) for name in node.output])
+    return {name: wrong.get(name, right[name]) for name in results}
 
 
 def read_call(proto: onnx.ModelProto, node: NodeProto, feeds: Mapping[str, Array]) -> Any:
@@ -101,9 +118,12 @@ def _spoil(faults: Sequence[Any], call: Any, node: NodeProto, outputs: list[Arra
     """Name -> output of the node, with the faults that hold for it."""
     for fault in faults:
         if node.op_type in fault.operators and fault.when(call):
-            present = [np.array(output) for output in outputs if output is not None]
+            present = [np.array(output) for output in outputs if isinstance(output, np.ndarray | np.generic)]
             changed = iter(fault.effect(call, present))
-            outputs = [None if output is None else np.asarray(next(changed)) for output in outputs]
+            outputs = [
+                np.asarray(next(changed)) if isinstance(output, np.ndarray | np.generic) else output
+                for output in outputs
+            ]
     return {name: value for name, value in zip(node.output, outputs, strict=False) if name and value is not None}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from epcheck.conformance.preparation.data_words import compare_data, describe_data
+from epcheck.conformance.preparation.data_words import compare_data, compare_with_numbers, describe_data
 from epcheck.conformance.records import strict_json, typed_json
 from epcheck.conformance.records.accuracy import Accuracy
 from epcheck.conformance.records.case_facts import REFUSAL, CaseFacts, DirectML
@@ -108,11 +108,18 @@ def _beside(node: Node) -> list[str]:
 
 
 def _pairs(node: Node) -> tuple[str, ...]:
-    """What `compare_data` says of the first two inputs; nothing of a graph of several nodes."""
-    operands = [operand for operand in node.inputs[:2] if operand is not None and not operand.parameter]
-    return (
-        compare_data(*(operand.value for operand in operands)) if len(operands) == 2 and not node.surroundings else ()
-    )
+    """What `compare_data` says of the first two inputs, and `compare_with_numbers` of the first one and the numbers
+    beside it: attributes, and inputs of one element; nothing of a graph of several nodes."""
+    if node.surroundings or not node.inputs or node.inputs[0] is None:
+        return ()
+    first, *others = [operand for operand in node.inputs if operand is not None]
+    second = others[0].value if node.inputs[1:] and node.inputs[1] is not None and not others[0].parameter else None
+    words = () if second is None or first.parameter else compare_data(first.value, second)
+    attributes = {**_defaults(node), **node.attributes}
+    numbers = {name: value for name, value in attributes.items() if isinstance(value, float)}
+    numbers |= {o.name: o.value.item() for o in others if o.value.size == 1 and o.value.dtype.kind in "fiu"}
+    with np.errstate(all="ignore"):
+        return *words, *compare_with_numbers(first.value, numbers)
 
 
 def of_unbuilt(case: Case) -> CaseFacts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -126,3 +126,14 @@ def compare_data(first: Array, second: Array) -> tuple[str, ...]:
         return ()
     found = {"signs": (left < 0) != (right < 0), "equal": left == right, "less": left < right, "greater": left > right}
     return tuple(word for word, where in found.items() if where.any())
+
+
+def compare_with_numbers(value: Array, numbers: Mapping[str, float]) -> Iterator[str]:
+    """`equal to NAME`, `above NAME` and `below NAME` where some element of a tensor of numbers is equal to, above or
+    below the number of that name."""
+    if not value.size or value.dtype.kind not in "fiu" or value.dtype.isbuiltin != 1:
+        return
+    for name, number in numbers.items():
+        exact = value.dtype.type(number) if value.dtype.kind == "f" else number
+        found = {"equal to": value == exact, "above": value > exact, "below": value < exact}
+        yield from (f"{word} {name}" for word, where in found.items() if where.any())

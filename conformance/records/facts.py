@@ -9,6 +9,7 @@ condition about it holds.
 from __future__ import annotations
 
 import math
+import operator
 import re
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -109,7 +110,7 @@ def _parts(case: CaseFacts) -> Iterator[_Part]:
     """What the facts of a case are made of: all that a part depends on, and how it is made."""
     yield (case.dtype, case.since_version, case.domain, *case.types.items()), partial(_of_types, case)
     inputs, _ = _split(case)
-    shapes = tuple((v.name, v.where, v.shape, v.preview if "int" in v.dtype else None) for v in case.values)
+    shapes = tuple((v.name, v.where, v.shape, v.preview if _is_small(v) else None) for v in case.values)
     yield (case.operator, str(case.attributes), str(case.defaults), case.beside, shapes), partial(_of_node, case)
     axis = _axis({**(case.defaults or {}), **case.attributes}, len(inputs[0].shape)) if inputs else None
     data = ((_names(case, v), v.where == "output", v.dtype, len(v.shape), v.data, v.preview) for v in case.values)
@@ -167,6 +168,7 @@ def _of_node(case: CaseFacts) -> Iterator[tuple[str, Fact]]:
     yield from ((f"beside {other}", True) for other in case.beside)
     if not case.beside:
         parameters |= {value.name: numbers for value in inputs if (numbers := _numbers(value)) is not None}
+        parameters |= {value.name: reals for value in inputs[1:] if (reals := _reals(value))}
         if "group" in parameters and len(inputs) > 1 and len(inputs[1].shape) > 2:
             parameters.setdefault("kernel_shape", list(inputs[1].shape[2:]))  # as Conv infers it
         yield from _of_broadcast(inputs, outputs)
@@ -190,6 +192,22 @@ def _numbers(value: Value) -> list[int] | None:
     return [int(text) for text in value.preview.split(", ")]
 
 
+def _is_small(value: Value) -> bool:
+    """Whether the preview may show every element of a parameter."""
+    return "int" in value.dtype or (len(value.shape) < 2 and math.prod(value.shape) <= PARAMETER)
+
+
+def _reals(value: Value) -> list[float]:
+    """The elements of a small input of floats with a name that is a word, as `scales` and `min`; none of any other."""
+    if "int" in value.dtype or not value.preview or not _is_small(value) or len(value.name) < 2:
+        return []
+    try:
+        numbers = [float(text) for text in value.preview.split(", ")]
+    except ValueError:
+        return []
+    return numbers if all(map(math.isfinite, numbers)) else []
+
+
 def _of_parameter(name: str, values: Any) -> Iterator[tuple[str, Fact]]:
     """Facts of an attribute in effect, or of the values of a small integer input."""
     if isinstance(values, str | int | float):
@@ -200,7 +218,7 @@ def _of_parameter(name: str, values: Any) -> Iterator[tuple[str, Fact]]:
     if not isinstance(values, Sequence) or not all(isinstance(item, int | float | str) for item in values):
         return
     text = ", ".join(map(str, values))
-    if len(text) <= LONGEST_TEXT:
+    if len(values) == 1 or (len(text) <= LONGEST_TEXT and not any(isinstance(item, float) for item in values)):
         yield name, values[0] if len(values) == 1 else f"[{text}]"
     yield f"number of values of {name}", len(values)
     numbers = [item for item in values if not isinstance(item, str)]
@@ -278,9 +296,23 @@ def _of_relations(parameters: Mapping[str, Any], inputs: Sequence[Value]) -> Ite
                 f"a value of {name} ≥ its dimension",
                 any(n >= size for n, size in zip(numbers, [*first, *first], strict=True)),
             )
+    yield from _of_lists(parameters)
     kernel, pads = parameters.get("kernel_shape"), parameters.get("pads")
     if kernel and pads and len(pads) == 2 * len(kernel):
         yield "a pad ≥ the kernel", any(pad >= size for pad, size in zip(pads, [*kernel, *kernel], strict=True))
+
+
+def _of_lists(parameters: Mapping[str, Any]) -> Iterator[tuple[str, Fact]]:
+    """How lists of as many numbers stand to each other, number by number."""
+    lists = {
+        name: values
+        for name, values in parameters.items()
+        if isinstance(values, list | tuple) and values and all(isinstance(item, int | float) for item in values)
+    }
+    for name, values in lists.items():
+        for other, others in lists.items():
+            if name != other and len(values) == len(others):
+                yield f"a value of {name} < that of {other}", any(map(operator.lt, values, others))
 
 
 def _of_axes(axes: Any, rank: int) -> Iterator[tuple[str, Fact]]:
@@ -482,6 +514,8 @@ def _of_all_data(case: CaseFacts, axis: int | None) -> Iterator[tuple[str, Fact]
     yield from (
         (f"in a pair of elements of the first two inputs {PAIRS[word]}", True) for word in case.pairs if word in PAIRS
     )
+    beside = (word for word in case.pairs if word.startswith(("equal to ", "above ", "below ")))
+    yield from ((f"{FIRST} contains a value {word}", True) for word in beside)
 
 
 def _exceeds(words: set[str], dtype: str) -> bool:

@@ -175,12 +175,14 @@ class _Search:
             explained.append(found)
             rest = _without(rest, found.rows)
         unexplained: dict[str, _Found] = {}
+        left: list[tuple[str, _Found]] = []
         for operator, of_operator in _by_operator(rest).items():
-            for found in self._separate_operator(operator, of_operator):
-                if found.condition is not None and found.condition.terms:
-                    explained.append(found)
-                elif found.condition is not None or not self._join(explained, operator, found.rows):
-                    self._join_details(unexplained, found)
+            found_here = self._separate_operator(operator, of_operator)
+            explained += (each for each in found_here if each.condition is not None and each.condition.terms)
+            left += ((operator, each) for each in found_here if each.condition is None or not each.condition.terms)
+        for operator, found in left:
+            if found.condition is not None or not self._join_few(explained, operator, found):
+                _join_details(unexplained, found)
         for found in self._unite(explained):
             message, *others = {_message(row) for row in found.rows}
             if not others and (known := unexplained.get(message)):
@@ -206,6 +208,22 @@ class _Search:
                 united.append(found)
         return united
 
+    def _join_few(self, explained: list[_Found], operator: str, found: _Found) -> bool:
+        """Whether the cases of an operator that no condition explains joined known causes, at first those whose
+        condition holds for them and for none of its right cases."""
+        _, table, everything = self._rows.cases([operator])
+        _, right = _masks(found.rows, everything)
+        for known in explained:
+            mask = table.mask(terms := known.condition.terms if known.condition else ())
+            ids = {id(everything[place]) for place in np.flatnonzero(mask)}
+            held = [row for row in found.rows if id(row) in ids and not _message(row)]
+            rows = [*known.rows, *held]
+            is_common = all(term.fact.startswith(COMMON) for term in terms)
+            if held and not is_common and not (mask & right).any() and len(_find_alike(rows)) == len(rows):
+                known.rows, known.condition = rows, self._count(terms, rows)
+                found.rows = _without(found.rows, held)
+        return not found.rows or self._join(explained, operator, found.rows)
+
     def _join(self, explained: list[_Found], operator: str, rows: list[Row]) -> bool:
         """Whether the few cases of an operator that no condition explains joined the cause that most of its cases with
         this symptom have: its condition is then not quite the fault's."""
@@ -216,18 +234,6 @@ class _Search:
         found.rows += rows
         found.condition = self._count(found.condition.terms, found.rows)
         return True
-
-    def _join_details(self, known: dict[str, _Found], found: _Found) -> None:
-        """Sort cases of an operator that no condition explains by the details of their symptoms; known: detail -> its
-        cause. A message is one cause whichever operator it is of; wrong values are the operator's own."""
-        for row in found.rows:
-            key = _message(row) or row.operator
-            if key in known:
-                known[key].rows.append(row)
-                if row.operator != known[key].rows[0].operator:
-                    known[key].nearest = None  # it is of the other operator
-            else:
-                known[key] = replace(found, rows=[row])
 
     def _find_shared(self, rows: list[Row]) -> _Found | None:
         """The condition that cases of several operators have in common, which says of each operator nearly as much as
@@ -354,6 +360,19 @@ class _Search:
             shared=found.shared,
             terms=condition.terms if condition else (),
         )
+
+
+def _join_details(known: dict[str, _Found], found: _Found) -> None:
+    """Sort cases of an operator that no condition explains by the details of their symptoms; known: detail -> its
+    cause. A message is one cause whichever operator it is of; wrong values are the operator's own."""
+    for row in found.rows:
+        key = _message(row) or row.operator
+        if key in known:
+            known[key].rows.append(row)
+            if row.operator != known[key].rows[0].operator:
+                known[key].nearest = None  # it is of the other operator
+        else:
+            known[key] = replace(found, rows=[row])
 
 
 def _join_terms(first: _Found, second: _Found) -> tuple[Term, ...]:

@@ -1,12 +1,17 @@
 """Causes: the same for cases of all operators that are not right for the same reason, and others for other reasons."""
 
 import dataclasses
+import re
 
+import numpy as np
 import pytest
 
+from epcheck.conformance.preparation import prepared_case
+from epcheck.conformance.preparation.data_words import compare_with_numbers
 from epcheck.conformance.records.case_facts import NodeFacts, Value
 from epcheck.conformance.records.facts import FactReader, describe_case
 from epcheck.conformance.records.record import Direct, Expected, Record
+from epcheck.generators import suite
 from epcheck.reports.causes.cause import Cause
 from epcheck.reports.causes.condition import Term
 from epcheck.reports.causes.symptom import describe_remark, symptom_of
@@ -453,6 +458,24 @@ def test_one_condition_of_two_operators_is_one_cause_although_one_of_them_has_an
     assert found == {"number of reduced axes ≥ 2": ["ReduceMax", "ReduceSum"], "keepdims = 0": ["ReduceMax"]}
 
 
+def test_a_case_of_another_operator_joins_the_cause_whose_condition_holds_for_none_of_its_right_cases() -> None:
+    axes = [[0], [1], [2], [3], [-1], [-2], [0, 1], [2, 1], [0, 2], [3, 1]]
+    records = [
+        of_axes(operator, f"{operator}_{place}", axes=each, is_wrong=len(each) > 1)
+        for operator in ("ReduceSum", "ReduceMax") for place, each in enumerate(axes)
+    ]  # fmt: skip
+    records += [
+        of_axes("ReduceMin", f"{place}_{part}", axes=each, part=part, is_wrong=part >= 4 or len(each) > 1)
+        for place, each in enumerate(axes[:6]) for part in range(8)
+    ]  # fmt: skip
+    records.append(of_axes("ReduceMin", "two", axes=[0, 1], part=0, is_wrong=True))
+    found = {cause.condition: (sorted(cause.operators), cause.cases) for cause in causes(*records)}
+    assert found == {
+        "all values of axes are not equal": (["ReduceMax", "ReduceMin", "ReduceSum"], 9),
+        "part ≥ 4": (["ReduceMin"], 24),
+    }
+
+
 def test_two_words_for_the_same_cases_of_two_operators_are_one_cause() -> None:
     """Although the operators' other faults, of more cases, keep the shared condition from being the best of each."""
     axes = [[0], [1], [2], [3], [-1], [-2], [-3], [-4], [0, 1], [2, 1], [0, 2], [3, 1]]
@@ -564,3 +587,39 @@ def test_facts_of_several_values_of_channels_of_batches_and_of_axes_that_are_apa
         attributes = {"keepdims": 1} if axes is None else {"keepdims": 1, "axes": axes}
         facts = describe_case(dataclasses.replace(a_slice().case, values=(data,), attributes=attributes))
         assert facts["the reduced axes are adjacent"] is are_adjacent
+
+
+def test_facts_of_small_inputs_of_floats_and_of_lists_that_are_compared() -> None:
+    low, high = Value("min", "float32", (), "input", "2.5"), Value("max", "float32", (), "initializer", "-1.0")
+    data, output = Value("X", "float32", (2, 3), "input"), Value("Y", "float32", (2, 3), "output")
+    case = dataclasses.replace(a_slice().case, values=(data, low, high, output), attributes={})
+    facts = describe_case(case)
+    assert (facts["min"], facts["largest value of max"], facts["a value of max < 0"]) == (2.5, -1.0, True)
+    assert (facts["a value of max < that of min"], facts["a value of min < that of max"]) == (True, False)
+    scales = Value("scales", "float32", (3,), "initializer", "0.6, 2.0, nan")
+    assert "smallest value of scales" not in describe_case(dataclasses.replace(case, values=(data, scales, output)))
+    known = dataclasses.replace(scales, preview="0.6, 2.0, 1.0")
+    facts = describe_case(dataclasses.replace(case, values=(data, known, output)))
+    assert facts["smallest value of scales"] == 0.6
+    windows = {"strides": [1, 4], "block_shape": [2, 2]}
+    facts = describe_case(dataclasses.replace(case, values=(data, output), attributes=windows))
+    assert facts["a value of strides < that of block_shape"] is True
+    assert facts["a value of block_shape < that of strides"] is True
+    first = describe_case(dataclasses.replace(case, values=(data, dataclasses.replace(low, name="B"), output)))
+    assert "B" not in first
+
+
+def test_elements_are_compared_with_the_numbers_beside_them() -> None:
+    facts = {}
+    for case_id in ("ThresholdedRelu-10/float32/beside_alpha[runtime]", "Clip-13/float32/one_value[runtime]"):
+        case = prepared_case.of(suite.case_by_id(case_id).build()).facts
+        facts[case.operator] = {
+            name.removeprefix("the first input contains a value ")
+            for name in describe_case(case)
+            if re.search("contains a value (above|below|equal to) ", name)
+        }
+    assert facts["ThresholdedRelu"] == {"equal to alpha", "above alpha", "below alpha"}
+    assert facts["Clip"] == {f"{how} {name}" for how in ("above", "below") for name in ("min", "max")}
+    numbers = np.array([1.0, np.nan, 0.1], np.float32)
+    assert [*compare_with_numbers(numbers, {"alpha": 0.1})] == ["equal to alpha", "above alpha"]
+    assert [*compare_with_numbers(numbers.astype(bool), {"alpha": 0.1})] == []
