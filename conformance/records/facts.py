@@ -434,6 +434,8 @@ def _of_words(name: str, value: Value, words: set[str]) -> Iterator[tuple[str, F
     for begin, which in (("2^", "largest"), ("least 2^", "smallest")):
         if (power := _read_power(words, begin)) is not None:
             yield f"{which} power of two in {name}", power
+            if which == "smallest" and power < 0:
+                yield f"{name} contains a nonzero magnitude below 1", True
     most = INFINITE if words & {"inf", "-inf"} else _read_power(words, "2^")
     if most is not None:
         yield f"largest power of two in {name} with infinities", most

@@ -47,8 +47,8 @@ class ElementwiseSample(Sample):
 
     rows: instead of drawing, the values themselves, a row for each element; rows that a dtype cannot hold are left out.
     boundary: instead of drawing, every combination of the dtype's boundary values that the rule admits; 'denormals' and
-    'every' take those values instead. outer: the values of each of two inputs lie along an axis of its own, so that the
-    combinations come of broadcasting; of the second those that may follow any of the first.
+    'every' take those values instead. outer: the values of each of two inputs, NaN among them, lie along an axis of its
+    own, so that the combinations come of broadcasting; of the second those that may follow any of the first.
     unchecked: rows need not be admitted by the rule, since a newer text defines them.
     kinds, dtypes: the numpy kinds, and if there are any the names, of the dtypes that the sample is about.
     spread: every way for inputs to enter the model. attributes: of the node. mixed: the second input has another dtype,
@@ -271,7 +271,7 @@ def _values(rule: Rule, sample: ElementwiseSample, dtype: np.dtype[Any], rng: np
     if sample.boundary and rule.edges is not None:
         return rule.edges(sample.boundary, dtype)
     if sample.outer:
-        values = edge_values(sample.boundary, dtype)
+        values = np.append(edge_values(sample.boundary, dtype), np.array([np.nan] if dtype.kind == "f" else [], dtype))
         admitted = _admit_values(rule, tuple(np.meshgrid(values, values, indexing="ij")))
         return values[:, None], values[admitted.all(axis=0)]
     if sample.boundary:
