@@ -620,10 +620,10 @@ def test_elements_are_compared_with_the_numbers_beside_them() -> None:
         }
     assert facts["ThresholdedRelu"] == {"equal to alpha", "above alpha", "below alpha"}
     assert facts["Clip"] == {f"{how} {name}" for how in ("above", "below") for name in ("min", "max")}
-    for least, is_told in (("least 2^-1", True), ("least 2^0", None)):
+    for least, is_stated in (("least 2^-1", True), ("least 2^0", None)):
         data = Value("X", "float32", (2,), "input", data=("positive", "2^3", least))
-        told = describe_case(dataclasses.replace(a_slice().case, values=(data,)))
-        assert told.get("X contains a nonzero magnitude below 1") is is_told
+        known = describe_case(dataclasses.replace(a_slice().case, values=(data,)))
+        assert known.get("X contains a nonzero magnitude below 1") is is_stated
     numbers = np.array([1.0, np.nan, 0.1], np.float32)
     assert [*compare_with_numbers(numbers, {"alpha": 0.1})] == ["equal to alpha", "above alpha"]
     assert [*compare_with_numbers(numbers.astype(bool), {"alpha": 0.1})] == []
