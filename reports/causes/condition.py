@@ -96,10 +96,10 @@ class Cases:
         """Bytes of the masks."""
         return self._masks.nbytes
 
-    def search(self, showing: Mask, right: Mask) -> tuple[tuple[int, ...], float]:
+    def search(self, showing: Mask, right: Mask, least: float = 0.0) -> tuple[tuple[int, ...], float]:
         """The terms of the condition with the shortest description, by their places, and how many bits it saves over
-        naming each of the cases that show a symptom; (), 0.0 where every condition is longer."""
-        best: tuple[tuple[int, ...], float] = ((), 0.0)
+        naming each of the cases that show a symptom; () and the least where no condition saves more bits than that."""
+        best: tuple[tuple[int, ...], float] = ((), least)
         for found, pure in self._lengthen(showing, right):
             if pure and found[pure] > best[1] + 0.5 * bool(best[0]):
                 best = pure, found[pure]

@@ -288,7 +288,7 @@ class _Search:
                     _Found(held, _make_condition([cases.terms[place] for place in places], mask, showing, right))
                 )
                 rest = _without(rest, held)
-        return [*found, _Found(rest, None, self._search(rest, [operator])[0])] if rest else found
+        return [*found, _Found(rest, None, self._search(rest, [operator], -np.inf)[0])] if rest else found
 
     def _compare(self, rows: Sequence[Row], operators: list[str]) -> tuple[Cases, list[Row], Mask, Mask]:
         """The cases of the operators with the terms that conditions of the rows may have, all rows of them, those meant
@@ -297,12 +297,12 @@ class _Search:
         computes = any(row.judged.symptom is None or row.judged.symptom.family == WRONG_VALUES for row in rows)
         return cases if computes else cases.without_results(), everything, *_masks(rows, everything)
 
-    def _search(self, rows: list[Row], operators: list[str]) -> tuple[Condition | None, float]:
-        """The shortest condition of the rows among the right cases of the operators, and the bits that it saves."""
+    def _search(self, rows: list[Row], operators: list[str], least: float = 0.0) -> tuple[Condition | None, float]:
+        """The shortest condition of the rows among the operators' right cases, and the bits that it saves."""
         cases, _, showing, right = self._compare(rows, operators)
         if not right.any():
             return Condition((), int(showing.sum()), int(showing.sum()), 0, 0), 0.0
-        places, bits = cases.search(showing, right)
+        places, bits = cases.search(showing, right, least)
         if not places:
             return None, 0.0
         return _make_condition([cases.terms[place] for place in places], cases.mask(places), showing, right), bits

@@ -231,6 +231,19 @@ def test_no_condition_is_stated_where_data_does_not_support_one() -> None:
     assert cause.evidence.startswith("no condition separates the cases")
 
 
+def test_of_too_few_cases_for_a_condition_the_nearest_is_named() -> None:
+    records = [
+        with_steps(s, n, dtype, is_wrong=(s, n) == (-2, 5) and dtype != "int8")
+        for s in (-3, -2, -1, 1, 2, 3) for n in range(3, 9) for dtype in ("float16", "float32", "int8")
+    ]  # fmt: skip
+    (cause,) = causes(*records)
+    assert (cause.condition, cause.terms) == ("", ())
+    assert cause.evidence == (
+        "no condition separates the cases; the nearest is: steps = -2 and last size of the first input = 5 (2 of 3 "
+        "cases where it holds, 0 of 105 others)"
+    )
+
+
 def ended(operator: str, shape: tuple[int, ...], message: str, *, is_wrong: bool) -> Record:
     values = (
         Value("X" if operator == "Relu" else "data", "float32", shape, "input"),
