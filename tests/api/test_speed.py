@@ -118,7 +118,7 @@ def test_a_planted_slow_down_fails_and_is_written_down(tmp_path: Path, monkeypat
 def test_nodes_of_a_model_are_timed(tmp_path: Path) -> None:
     onnx.save(small_models.layers(1), tmp_path / "model.onnx")
     harvested = api.harvest(api.HarvestOptions((tmp_path / "model.onnx",), out=tmp_path / "harvested"))
-    options = SpeedOptions(("cpu", "cpu"), source=harvested.folder, seconds=10.0, root=tmp_path / "speed")
+    options = SpeedOptions(("cpu", "cpu"), source=harvested.folder, seconds=6.0, root=tmp_path / "speed")
     found = api.compare_speed(options).report.comparisons
     assert len(found) == harvested.cases
     assert [each.trouble for each in found] == [""] * len(found)

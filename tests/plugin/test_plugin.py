@@ -62,7 +62,7 @@ def test_a_planted_fault_is_told_by_its_use(
 
 
 REDUCED = [
-    ("static_scratch", "Softmax-13/float32/defaults[runtime]", "threads=2", {"threads": 2}, (10, 9, 5)),
+    ("static_scratch", "Softmax-13/float32/defaults[runtime]", "threads=2", {"threads": 2}, (6, 5, 3)),
     ("fd_leak", "Relu-14/float32/ordinary[runtime]", "lifecycle=repeated", {"sessions": 2}, (4, 3, 2)),
 ]
 """What is left of the use, of what is the same each time. Last how often an extent is tried: a leak shows each time."""
