@@ -10,6 +10,8 @@ from epcheck.generators.array import Array
 
 TIES_RANK, TIES_SIZE = 6, 1 << 14
 """Tensors with more dimensions or elements are not searched for ties."""
+USER_DEFINED = 2
+"""`isbuiltin` of the dtypes of ml_dtypes; it is 1 of NumPy's own, and 0 of these in an array that was unpickled."""
 
 
 def describe_data(value: Array) -> tuple[str, ...]:
@@ -25,7 +27,7 @@ def describe_data(value: Array) -> tuple[str, ...]:
         return ()
     if kind == "b":
         return tuple(word for word, has in (("true", value.any()), ("false", not value.all())) if has)
-    if value.dtype.isbuiltin != 1:  # the dtypes of ml_dtypes
+    if value.dtype.isbuiltin == USER_DEFINED:
         value = value.astype(np.float32)
     words = [*(_float_words(value) if value.dtype.kind == "f" else _integer_words(value)), *_ties(value)]
     return tuple(words)
@@ -118,7 +120,7 @@ def _ties(value: Array) -> Iterator[str]:
 def compare_data(first: Array, second: Array) -> tuple[str, ...]:
     """Of the pairs of elements of two broadcast inputs: `signs` where the signs of some differ, `equal`, `less` and
     `greater` where some are so; nothing where they have different dtypes or do not broadcast."""
-    if first.dtype != second.dtype or first.dtype.kind not in "fiu" or first.dtype.isbuiltin != 1:
+    if first.dtype != second.dtype or first.dtype.kind not in "fiu" or first.dtype.isbuiltin == USER_DEFINED:
         return ()
     try:
         left, right = np.broadcast_arrays(first, second)
@@ -131,7 +133,7 @@ def compare_data(first: Array, second: Array) -> tuple[str, ...]:
 def compare_with_numbers(value: Array, numbers: Mapping[str, float]) -> Iterator[str]:
     """`equal to NAME`, `above NAME` and `below NAME` where some element of a tensor of numbers is equal to, above or
     below the number of that name."""
-    if not value.size or value.dtype.kind not in "fiu" or value.dtype.isbuiltin != 1:
+    if not value.size or value.dtype.kind not in "fiu" or value.dtype.isbuiltin == USER_DEFINED:
         return
     for name, number in numbers.items():
         exact = value.dtype.type(number) if value.dtype.kind == "f" else number

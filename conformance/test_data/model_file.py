@@ -163,7 +163,7 @@ def load_tensor(path: Path) -> Array:
         raise
     except (DecodeError, ValueError, TypeError, KeyError) as error:
         raise ModelFileError(f"'{path}' is not a valid tensor: {error}") from None
-    if array.dtype.kind not in "biufc" or array.dtype.isbuiltin != 1:
+    if array.dtype.kind not in "biufc" or array.dtype.isbuiltin == 2:
         raise ModelFileError(
             f"'{path}' holds {onnx.TensorProto.DataType.Name(tensor.data_type)}, which is not supported"
         )

@@ -326,7 +326,7 @@ def _steps(use: Use, known: Known) -> Role | None:
         return None
     zero_point = known.constants.get(use.input(2))
     dtype = np.dtype(np.uint8) if zero_point is None else zero_point.dtype
-    if dtype.kind not in "iu" or dtype.isbuiltin != 1:
+    if dtype.kind not in "iu" or dtype.isbuiltin == 2:
         return None
     zero = 0 if zero_point is None else int(zero_point.reshape(-1)[0])
     limits = np.iinfo(dtype)

@@ -107,4 +107,4 @@ def _count_bytes(value: Any) -> int:
     if not isinstance(value, np.ndarray) or value.nbytes < LEAST_BYTES or value.dtype.kind not in "biuf":
         return 0
     order = sorted(range(value.ndim), key=lambda axis: -value.strides[axis])
-    return value.nbytes if value.dtype.isbuiltin == 1 and value.transpose(order).flags.c_contiguous else 0
+    return value.nbytes if value.dtype.isbuiltin != 2 and value.transpose(order).flags.c_contiguous else 0

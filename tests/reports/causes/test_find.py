@@ -1,13 +1,14 @@
 """Causes: the same for cases of all operators that are not right for the same reason, and others for other reasons."""
 
 import dataclasses
+import pickle
 import re
 
 import numpy as np
 import pytest
 
 from epcheck.conformance.preparation import prepared_case
-from epcheck.conformance.preparation.data_words import compare_with_numbers
+from epcheck.conformance.preparation.data_words import compare_data, compare_with_numbers, describe_data
 from epcheck.conformance.records.case_facts import NodeFacts, Value
 from epcheck.conformance.records.facts import FactReader, describe_case
 from epcheck.conformance.records.record import Direct, Expected, Record
@@ -640,3 +641,8 @@ def test_elements_are_compared_with_the_numbers_beside_them() -> None:
     numbers = np.array([1.0, np.nan, 0.1], np.float32)
     assert [*compare_with_numbers(numbers, {"alpha": 0.1})] == ["equal to alpha", "above alpha"]
     assert [*compare_with_numbers(numbers.astype(bool), {"alpha": 0.1})] == []
+    unpickled = pickle.loads(pickle.dumps(np.array([2**40 + 1, 7])))
+    assert unpickled.dtype.isbuiltin != np.dtype(np.int64).isbuiltin
+    assert [*compare_with_numbers(unpickled, {"bound": 7})] == ["equal to bound", "above bound"]
+    assert describe_data(unpickled) == describe_data(np.array([2**40 + 1, 7])) == ("positive", "2^40", "least 2^2")
+    assert compare_data(unpickled, unpickled[::-1]) == ("less", "greater")
