@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
+
+HEAVY = ("duckdb", "numpy", "onnx")
+"""Modules that take long to import."""
+EPCHECK = "from epcheck.cli.start import main; main()"
+SHARE = 2.0
+"""How many times the CPU seconds of importing onnx a command may take that imports none of HEAVY: it takes 1.2 times as
+many."""
 
 
 def checked_run(command: list[str], folder: Path) -> str:
@@ -13,3 +21,26 @@ def checked_run(command: list[str], folder: Path) -> str:
     done = subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8", env=environment, check=False)
     assert done.returncode == 0, f"{command}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
     return done.stdout
+
+
+def is_quick(arguments: list[str], says: str, **variables: str) -> bool:
+    """Whether epcheck prints some text and, of three times each, takes at least once less than SHARE times the CPU
+    seconds of importing onnx, and imports none of HEAVY. In CPU time, compared with a known amount of work: the machine
+    may be busy, or slow. variables: of the environment."""
+    importing = min(_cpu_seconds("import onnx", [], "", variables)[0] for _ in range(3))
+    answers = [_cpu_seconds(EPCHECK, arguments, says, variables) for _ in range(3)]
+    assert [heavy for _, heavy in answers] == [[]] * 3
+    return min(seconds for seconds, _ in answers) < SHARE * importing
+
+
+def _cpu_seconds(program: str, arguments: list[str], says: str, variables: dict[str, str]) -> tuple[float, list[str]]:
+    """Those of a process that runs the program and prints the text, and which of HEAVY it imported."""
+    measure = (
+        "import atexit, sys, time; sys.argv = ['epcheck', *sys.argv[1:]];"
+        f"atexit.register(lambda: print(time.process_time(), *sorted({{*{HEAVY}}} & set(sys.modules))));"
+    )
+    command = [sys.executable, "-c", measure + program, *arguments]
+    done = subprocess.run(command, env=os.environ | variables, capture_output=True, encoding="utf-8", check=True)
+    assert says in done.stdout
+    seconds, *heavy = done.stdout.splitlines()[-1].split()
+    return float(seconds), heavy

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,9 +13,7 @@ from epcheck.api.suite import listing
 from epcheck.cli import cache, completion, main
 from epcheck.cli.completion import OF_ARGUMENT, OF_FLAG, SuiteNames
 from tests.command_line import START
-
-SHARE = 2.0
-"""How many times the CPU seconds of an interpreter that imports onnx an answer may take: it takes 1.2 times as many."""
+from tests.programs import is_quick
 
 
 @pytest.fixture(scope="module")
@@ -134,21 +131,5 @@ def test_the_names_are_those_of_the_suite() -> None:
 
 @pytest.mark.parametrize("words", ["run\n--op\nTop", "repro\nCompress-11/float32/axis_minus_r"])
 def test_an_answer_is_fast_and_imports_neither_onnx_nor_numpy(words: str) -> None:
-    """Measured in CPU time beside a known amount of work: the machine may be busy, or slow."""
-    measure = (
-        "import atexit, sys, time;"
-        "atexit.register(lambda: print(time.process_time(), *sorted({'onnx', 'numpy', 'duckdb'} & set(sys.modules))));"
-    )
     variables = {"COMP_WORDS": f"epcheck\n{words}", "COMP_CWORD": str(words.count("\n") + 1)}
-    environment = {**os.environ, **variables, "_EPCHECK_COMPLETE": "complete_bash"}
-
-    def read_seconds(program: str) -> tuple[float, list[str]]:
-        command = [sys.executable, "-c", measure + program]
-        printed = subprocess.run(command, env=environment, capture_output=True, encoding="utf-8", check=True).stdout
-        seconds, *heavy = printed.splitlines()[-1].split()
-        return float(seconds), heavy
-
-    of_onnx, _ = read_seconds("import onnx")
-    seconds, heavy = read_seconds("from epcheck.cli.start import main; main()")
-    assert heavy == []
-    assert seconds < SHARE * of_onnx
+    assert is_quick([], words.rpartition("\n")[2], _EPCHECK_COMPLETE="complete_bash", **variables)
