@@ -118,12 +118,9 @@ def _spoil(faults: Sequence[Any], call: Any, node: NodeProto, outputs: list[Arra
     """Name -> output of the node, with the faults that hold for it."""
     for fault in faults:
         if node.op_type in fault.operators and fault.when(call):
-            present = [np.array(output) for output in outputs if isinstance(output, np.ndarray | np.generic)]
+            present = [np.array(output) for output in outputs if _plain(output) is not None]
             changed = iter(fault.effect(call, present))
-            outputs = [
-                np.asarray(next(changed)) if isinstance(output, np.ndarray | np.generic) else output
-                for output in outputs
-            ]
+            outputs = [output if _plain(output) is None else np.asarray(next(changed)) for output in outputs]
     return {name: value for name, value in zip(node.output, outputs, strict=False) if name and value is not None}
 
 

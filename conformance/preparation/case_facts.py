@@ -55,11 +55,12 @@ def of(built: BuiltCase, rounded: Accuracy | None = None) -> CaseFacts:
     )
     if rounded is not None:
         text = f'{text[:-1]},"rounded":{strict_json.dumps(vars(rounded))}}}'
-    if defaults := _defaults(built.node):
+    defaults = _defaults(built.node)
+    if defaults:
         text = f'{text[:-1]},"defaults":{strict_json.dumps(defaults)}}}'
     if beside := _beside(built.node):
         text = f'{text[:-1]},"beside":{strict_json.dumps_without_floats(beside)}}}'
-    if pairs := _pairs(built.node):
+    if pairs := _pairs(built.node, defaults):
         text = f'{text[:-1]},"pairs":{strict_json.dumps_without_floats(pairs)}}}'
     if nodes := _nodes(built.node):
         text = f'{text[:-1]},"nodes":{strict_json.dumps(nodes)}}}'
@@ -107,7 +108,7 @@ def _beside(node: Node) -> list[str]:
     return sorted({other.op_type for other in (*around.before, *around.after)}) if around else []
 
 
-def _pairs(node: Node) -> tuple[str, ...]:
+def _pairs(node: Node, defaults: Mapping[str, Any]) -> tuple[str, ...]:
     """What `compare_data` says of the first two inputs, and `compare_with_numbers` of the first one and the numbers
     beside it: attributes, and inputs of one element; nothing of a graph of several nodes."""
     if node.surroundings or not node.inputs or node.inputs[0] is None:
@@ -115,7 +116,7 @@ def _pairs(node: Node) -> tuple[str, ...]:
     first, *others = [operand for operand in node.inputs if operand is not None]
     second = others[0].value if node.inputs[1:] and node.inputs[1] is not None and not others[0].parameter else None
     words = () if second is None or first.parameter else compare_data(first.value, second)
-    attributes = {**_defaults(node), **node.attributes}
+    attributes = {**defaults, **node.attributes}
     numbers = {name: value for name, value in attributes.items() if isinstance(value, float)}
     numbers |= {o.name: o.value.item() for o in others if o.value.size == 1 and o.value.dtype.kind in "fiu"}
     with np.errstate(all="ignore"):

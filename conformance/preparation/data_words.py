@@ -6,12 +6,10 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from epcheck.generators.array import Array
+from epcheck.generators.array import Array, is_of_ml_dtypes
 
 TIES_RANK, TIES_SIZE = 6, 1 << 14
 """Tensors with more dimensions or elements are not searched for ties."""
-USER_DEFINED = 2
-"""`isbuiltin` of the dtypes of ml_dtypes; it is 1 of NumPy's own, and 0 of these in an array that was unpickled."""
 
 
 def describe_data(value: Array) -> tuple[str, ...]:
@@ -27,7 +25,7 @@ def describe_data(value: Array) -> tuple[str, ...]:
         return ()
     if kind == "b":
         return tuple(word for word, has in (("true", value.any()), ("false", not value.all())) if has)
-    if value.dtype.isbuiltin == USER_DEFINED:
+    if is_of_ml_dtypes(value.dtype):
         value = value.astype(np.float32)
     words = [*(_float_words(value) if value.dtype.kind == "f" else _integer_words(value)), *_ties(value)]
     return tuple(words)
@@ -120,7 +118,7 @@ def _ties(value: Array) -> Iterator[str]:
 def compare_data(first: Array, second: Array) -> tuple[str, ...]:
     """Of the pairs of elements of two broadcast inputs: `signs` where the signs of some differ, `equal`, `less` and
     `greater` where some are so; nothing where they have different dtypes or do not broadcast."""
-    if first.dtype != second.dtype or first.dtype.kind not in "fiu" or first.dtype.isbuiltin == USER_DEFINED:
+    if first.dtype != second.dtype or first.dtype.kind not in "fiu" or is_of_ml_dtypes(first.dtype):
         return ()
     try:
         left, right = np.broadcast_arrays(first, second)
@@ -133,7 +131,7 @@ def compare_data(first: Array, second: Array) -> tuple[str, ...]:
 def compare_with_numbers(value: Array, numbers: Mapping[str, float]) -> Iterator[str]:
     """`equal to NAME`, `above NAME` and `below NAME` where some element of a tensor of numbers is equal to, above or
     below the number of that name."""
-    if not value.size or value.dtype.kind not in "fiu" or value.dtype.isbuiltin == USER_DEFINED:
+    if not value.size or value.dtype.kind not in "fiu" or is_of_ml_dtypes(value.dtype):
         return
     for name, number in numbers.items():
         exact = value.dtype.type(number) if value.dtype.kind == "f" else number

@@ -57,7 +57,8 @@ class CaseFacts:
     types: type constraint -> numpy dtype name. expects: `the true result`, or which refusal. repro: the command line
     that writes the case out. rounded: how far the correctly rounded outputs are from the truth; None where nothing has
     a bound in ULP. defaults: attribute -> the value that the schema gives where the node has none. beside: the op_types
-    of the nodes around the node under test. pairs: what the elements of the first two inputs have about them together.
+    of the nodes around the node under test. pairs: what the elements of the first two inputs have about them together,
+    and those of the first one and the numbers beside it.
     nodes: all nodes of a graph whose values are known.
     """
 

@@ -21,7 +21,7 @@ from onnx import helper, numpy_helper
 
 from epcheck.conformance.test_data import weights_in_file
 from epcheck.conformance.test_data.model_checks import complaint
-from epcheck.generators.array import Array
+from epcheck.generators.array import Array, is_of_ml_dtypes
 from epcheck.generators.error import EpcheckError
 
 MAX_BYTES = (1 << 31) - 1
@@ -163,7 +163,7 @@ def load_tensor(path: Path) -> Array:
         raise
     except (DecodeError, ValueError, TypeError, KeyError) as error:
         raise ModelFileError(f"'{path}' is not a valid tensor: {error}") from None
-    if array.dtype.kind not in "biufc" or array.dtype.isbuiltin == 2:
+    if array.dtype.kind not in "biufc" or is_of_ml_dtypes(array.dtype):
         raise ModelFileError(
             f"'{path}' holds {onnx.TensorProto.DataType.Name(tensor.data_type)}, which is not supported"
         )

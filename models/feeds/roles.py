@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx
 
-from epcheck.generators.array import Array
+from epcheck.generators.array import Array, is_of_ml_dtypes
 from epcheck.models.feeds import audio
 from epcheck.models.feeds.uses import Use
 from epcheck.models.graph.attributes import read_integer
@@ -326,7 +326,7 @@ def _steps(use: Use, known: Known) -> Role | None:
         return None
     zero_point = known.constants.get(use.input(2))
     dtype = np.dtype(np.uint8) if zero_point is None else zero_point.dtype
-    if dtype.kind not in "iu" or dtype.isbuiltin == 2:
+    if dtype.kind not in "iu" or is_of_ml_dtypes(dtype):
         return None
     zero = 0 if zero_point is None else int(zero_point.reshape(-1)[0])
     limits = np.iinfo(dtype)

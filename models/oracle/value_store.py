@@ -16,7 +16,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from epcheck.generators.array import Array
+from epcheck.generators.array import Array, is_of_ml_dtypes
 from epcheck.models.oracle.node import OracleError
 
 ROOM_BYTES = 256 << 20
@@ -107,4 +107,4 @@ def _count_bytes(value: Any) -> int:
     if not isinstance(value, np.ndarray) or value.nbytes < LEAST_BYTES or value.dtype.kind not in "biuf":
         return 0
     order = sorted(range(value.ndim), key=lambda axis: -value.strides[axis])
-    return value.nbytes if value.dtype.isbuiltin != 2 and value.transpose(order).flags.c_contiguous else 0
+    return value.nbytes if not is_of_ml_dtypes(value.dtype) and value.transpose(order).flags.c_contiguous else 0

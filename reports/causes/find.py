@@ -109,6 +109,11 @@ class _Found:
     graphs: int = 0
     other_graphs: int = 0
 
+    @property
+    def is_explained(self) -> bool:
+        """Whether it has a condition that not every case fulfils."""
+        return self.condition is not None and bool(self.condition.terms)
+
 
 class _Search:
     """The search for the causes of one candidate."""
@@ -177,9 +182,11 @@ class _Search:
         unexplained: dict[str, _Found] = {}
         left: list[tuple[str, _Found]] = []
         for operator, of_operator in _by_operator(rest).items():
-            found_here = self._separate_operator(operator, of_operator)
-            explained += (each for each in found_here if each.condition is not None and each.condition.terms)
-            left += ((operator, each) for each in found_here if each.condition is None or not each.condition.terms)
+            for found in self._separate_operator(operator, of_operator):
+                if found.is_explained:
+                    explained.append(found)
+                else:
+                    left.append((operator, found))
         for operator, found in left:
             if found.condition is not None or not self._join_few(explained, operator, found):
                 _join_details(unexplained, found)
@@ -215,8 +222,7 @@ class _Search:
         _, right = _masks(found.rows, everything)
         for known in explained:
             mask = table.mask(terms := known.condition.terms if known.condition else ())
-            ids = {id(everything[place]) for place in np.flatnonzero(mask)}
-            held = [row for row in found.rows if id(row) in ids and not _message(row)]
+            held = [row for row in _keep(found.rows, everything, mask) if not _message(row)]
             rows = [*known.rows, *held]
             is_common = all(term.fact.startswith(COMMON) for term in terms)
             if held and not is_common and not (mask & right).any() and len(_find_alike(rows)) == len(rows):
@@ -281,8 +287,7 @@ class _Search:
         chosen = cover(cases, showing, right, _mask_traits(rows, everything))
         for places in sorted(chosen, key=lambda places: -int((cases.mask(places) & showing).sum())):
             mask = cases.mask(places)
-            ids = {id(everything[place]) for place in np.flatnonzero(mask)}
-            held = [row for row in rest if id(row) in ids]
+            held = _keep(rest, everything, mask)
             if held and (not found or _stands_alone(held, int((mask & showing).sum()))):
                 found.append(
                     _Found(held, _make_condition([cases.terms[place] for place in places], mask, showing, right))
@@ -298,7 +303,7 @@ class _Search:
         return cases if computes else cases.without_results(), everything, *_masks(rows, everything)
 
     def _search(self, rows: list[Row], operators: list[str], least: float = 0.0) -> tuple[Condition | None, float]:
-        """The shortest condition of the rows among the operators' right cases, and the bits that it saves."""
+        """The shortest condition of the rows among right cases, and the bits that it saves: more than least."""
         cases, _, showing, right = self._compare(rows, operators)
         if not right.any():
             return Condition((), int(showing.sum()), int(showing.sum()), 0, 0), 0.0
@@ -313,8 +318,7 @@ class _Search:
         cases, table, everything = self._rows.cases([operator])
         showing, right = _masks(rows, everything)
         mask = table.mask(condition.terms)
-        ids = {id(row) for row, holds in zip(everything, mask, strict=True) if holds}
-        held = [row for row in rows if id(row) in ids]
+        held = _keep(rows, everything, mask)
         is_whole = len(held) == len(rows) >= WHOLE * (len(rows) + int((mask & right).sum()))
         return held, cases.count_saved_bits(mask, showing, right), is_whole
 
@@ -515,6 +519,12 @@ def _by_operator(rows: Iterable[Row]) -> dict[str, list[Row]]:
     for row in rows:
         by_operator[row.operator].append(row)
     return by_operator
+
+
+def _keep(rows: Iterable[Row], everything: Sequence[Row], mask: Mask) -> list[Row]:
+    """Those of the rows for which the mask of everything holds."""
+    held = {id(row) for row, holds in zip(everything, mask, strict=True) if holds}
+    return [row for row in rows if id(row) in held]
 
 
 def _without(rows: list[Row], others: Iterable[Row]) -> list[Row]:
