@@ -62,10 +62,10 @@ def test_a_planted_fault_is_told_by_its_use(
 
 
 REDUCED = [
-    ("static_scratch", "Softmax-13/float32/defaults[runtime]", "threads=2", {"threads": 2}, (6, 5, 3)),
+    ("static_scratch", "Softmax-13/float32/defaults[runtime]", "threads=2", {"threads": 2}, (4, 3, 2)),
     ("fd_leak", "Relu-14/float32/ordinary[runtime]", "lifecycle=repeated", {"sessions": 2}, (4, 3, 2)),
 ]
-"""What is left of the use, of what is the same each time. Last how often an extent is tried: a leak shows each time."""
+"""What is left of the use, of what is the same each time. Last how often an extent is tried: either shows each time."""
 
 
 @pytest.mark.slow
@@ -87,4 +87,4 @@ def test_a_fault_is_reduced_to_the_least_use_and_its_script_is_wrong(
     assert done.returncode == 1
     count = re.fullmatch(r"wrong in (\d+) of (\d+) runs", done.stdout.splitlines()[-1])
     assert count is not None
-    assert int(count[1]) > int(count[2]) / 4
+    assert int(count[1]) > int(count[2]) / 2
