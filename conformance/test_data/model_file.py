@@ -87,7 +87,7 @@ def parse(path: Path) -> onnx.ModelProto:
             raise ModelFileError(f"'{path}' is not an ONNX model: its bytes cannot be parsed") from None
     if not model.graph.node:
         raise ModelFileError(f"'{path}' is not an ONNX model: its graph has no node")
-    names = Counter(node.name for node in model.graph.node if node.name)
+    names = Counter(node.name for node in model.graph.node if node.name and node.op_type != "Constant")
     if names and (most := names.most_common(1)[0])[1] > 1:
         raise ModelFileError(f"'{path}' is not loadable by ONNX Runtime: {most[1]} nodes of its graph are called "
                              f"{most[0]!r}; give each a name of its own")  # fmt: skip

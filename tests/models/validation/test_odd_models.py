@@ -60,6 +60,15 @@ def test_two_nodes_of_one_name_are_refused_as_the_runtime_does(tmp_path: Path) -
         checked(tmp_path, model)
 
 
+def test_constants_may_have_one_name_as_the_runtime_makes_weights_of_them(tmp_path: Path) -> None:
+    """As in silero_vad_openvino_16k.onnx of silero-vad."""
+    two = "a = Constant <value_float = 2.0> () b = Constant <value_float = 3.0> ()"
+    model = written_models.model(f"g (float[3] x) => (float[3] y) {{ {two} v = Mul(x, a) y = Add(v, b) }}")
+    for node in model.graph.node[:3]:
+        node.name = "anon"
+    checked(tmp_path, model)
+
+
 def test_a_dimension_of_minus_one_is_dynamic(tmp_path: Path) -> None:
     model = written_models.model("g (float[2, 3] x) => (float[2, 3] y) { y = Relu(x) }")
     for value in (*model.graph.input, *model.graph.output):
