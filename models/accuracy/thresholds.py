@@ -22,7 +22,7 @@ from epcheck.models.graph import flops, values
 from epcheck.models.graph.attributes import read_integer
 from epcheck.models.graph.flops import Shape
 from epcheck.models.graph.values import UNKNOWN, Type
-from epcheck.models.oracle.rounding import UNITS
+from epcheck.models.oracle.rounding import UNITS, permits_int8
 
 
 class ThresholdSource(StrEnum):
@@ -149,7 +149,7 @@ def _paths(nodes: Iterable[onnx.NodeProto], types: Mapping[str, Type], outer: Ma
 
 def _through(node: onnx.NodeProto, before: list[_Path], types: Mapping[str, Type], paths: Mapping[str, _Path]) -> _Path:
     made = [_unit(types.get(name, UNKNOWN)) for name in node.output if name]
-    quantises = node.op_type.startswith(QUANTISED)
+    quantises = node.op_type.startswith(QUANTISED) or permits_int8(node)
     longest = _Path(
         depth=max((path.depth for path in before), default=0),
         roundings=max((path.roundings for path in before), default=0),

@@ -18,6 +18,7 @@ import numpy as np
 import onnx
 
 from epcheck.generators.array import Array
+from epcheck.models.graph.attributes import read_integer
 from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.values import Type
 
@@ -30,6 +31,13 @@ them tells whole numbers and float32 data from results that were rounded."""
 
 QUANTISED = ("QuantizeLinear", "DynamicQuantizeLinear", "QLinear", "QGemm")
 """Beginnings of the names of operators whose first result is rounded to a step."""
+
+ACCURACY_LEVELS = {2: UNITS["float16"], 3: UNITS["bfloat16"]}
+"""`accuracy_level` of MatMulNBits -> a rounding of A: it may be computed in that dtype, by level 4 in int8 with the
+blocks of B (docs/ContribOperators.md of onnxruntime)."""
+
+INT8_LEVEL, LEVELS_INT8 = 4, 127
+"""The `accuracy_level` of int8, and its steps from 0 to the largest element of a block."""
 
 STORED = 52
 """Stored digits of a float64's significand."""
@@ -57,6 +65,8 @@ class RandomRounding:
 
     def operands(self, node: onnx.NodeProto, inputs: Sequence[Feed]) -> Sequence[Feed]:
         """The operands of a sum of products, each off by a rounding."""
+        if node.op_type == "MatMulNBits" and isinstance(inputs[0], np.ndarray):
+            return [self._coarsen(node, inputs[0]), *inputs[1:]]
         if node.op_type not in PRODUCTS or self._once:
             return inputs
         unit = UNITS[self._dtype(node)] * math.sqrt(_terms(node, inputs) / 2 + 1)
@@ -71,6 +81,17 @@ class RandomRounding:
         if self._once and node.op_type.startswith(QUANTISED):
             return [self._move_steps(found[0]), *found[1:]]
         return found
+
+    def _coarsen(self, node: onnx.NodeProto, value: Array) -> Array:
+        """A of MatMulNBits, off by a rounding to what its `accuracy_level` permits."""
+        if unit := ACCURACY_LEVELS.get(read_integer(node, "accuracy_level")):
+            return self._off(value, unit)
+        if not permits_int8(node) or not value.size:
+            return value
+        starts = np.arange(0, value.shape[-1], read_integer(node, "block_size"))
+        largest = np.maximum.reduceat(np.abs(value), starts, axis=-1)
+        steps = np.repeat(largest, np.diff(np.append(starts, value.shape[-1])), axis=-1) / LEVELS_INT8
+        return np.asarray(value + steps * (self._rng.random(value.shape) - 0.5))
 
     def _move_steps(self, value: Feed) -> Feed:
         """A tensor of 8 bits in which MOVED of the elements are a step away."""
@@ -98,6 +119,11 @@ class RandomRounding:
         factor += 1 - unit
         factor *= value
         return factor
+
+
+def permits_int8(node: onnx.NodeProto) -> bool:
+    """Whether a runtime may round an operand of the node to int8."""
+    return node.op_type == "MatMulNBits" and read_integer(node, "accuracy_level") == INT8_LEVEL
 
 
 def _terms(node: onnx.NodeProto, inputs: Sequence[Feed]) -> int:

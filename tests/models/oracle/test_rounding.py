@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
+from onnx import helper
 
+from epcheck.models.accuracy import thresholds
+from epcheck.models.accuracy.thresholds import ThresholdSource
 from epcheck.models.graph import values
 from epcheck.models.oracle import oracle
 from epcheck.models.oracle.rounding import RandomRounding
+from tests.models import small_models
 from tests.models.written_models import model
 
 
 def change(graph: str, x: np.ndarray, seed: int = 0) -> float:
     """The relative change of the output `y` by random rounding."""
-    built = model(graph)
+    return change_of(model(graph), x, seed)
+
+
+def change_of(built: onnx.ModelProto, x: np.ndarray, seed: int = 0) -> float:
     types = values.of_graph(values.infer_types(built, {"x": x.shape}).graph)
     right = np.asarray(oracle.evaluate(built, {"x": x}).values["y"])
     rounded = np.asarray(oracle.evaluate(built, {"x": x}, disturbance=RandomRounding(types, seed)).values["y"])
@@ -48,3 +56,17 @@ def test_every_product_of_a_sum_is_rounded() -> None:
              " { y = MatMul(x, w) }")  # fmt: skip
     found = change(graph, np.ones((1, 64), np.float32))
     assert 0 < found < 2**-24 * 33**0.5
+
+
+@pytest.mark.parametrize(("level", "least", "most"), [(0, 0, 2**-23), (1, 0, 2**-23), (2, 2**-17, 2**-11),
+                                                     (3, 2**-14, 2**-8), (4, 2**-12, 2**-7)])  # fmt: skip
+def test_an_operand_is_as_coarse_as_the_accuracy_level_permits(level: int, least: float, most: float) -> None:
+    rng = np.random.default_rng(0)
+    weights = {"b": rng.integers(0, 256, (8, 2, 16), np.uint8), "s": rng.random((8, 2)).astype(np.float32)}
+    attributes = {"K": 64, "N": 8, "bits": 4, "block_size": 32, "accuracy_level": level}
+    node = helper.make_node("MatMulNBits", ["x", "b", "s"], ["y"], domain="com.microsoft", **attributes)
+    built = small_models.model([node], [small_models.floats("x", 4, 64)], ["y"], weights)
+    found = change_of(built, rng.standard_normal((4, 64)).astype(np.float32))
+    assert least < found < most
+    threshold = thresholds.of_outputs(values.infer_types(built, {}))["y"]
+    assert (threshold.source is ThresholdSource.BENNETT) == (level == 4)
