@@ -18,13 +18,14 @@ import onnx
 from epcheck.conformance.workers.session_result import OUT_OF_MEMORY
 from epcheck.models.accuracy import closeness
 from epcheck.models.execution.model_outcome import DONE
-from epcheck.models.execution.runner import Runner, RunResult
+from epcheck.models.execution.runner import LEVELS, Runner, RunResult
+from epcheck.models.execution.session import Level
 from epcheck.models.graph import feed
 from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.subgraph import SubgraphError
 from epcheck.models.wrong_nodes.confirmation import confirm, is_wrong_inside
 from epcheck.models.wrong_nodes.culprit import Culprit, ErrorPoint, Kind
-from epcheck.models.wrong_nodes.fusion import find_fusion
+from epcheck.models.wrong_nodes.fusion import behave_together, find_fusion
 from epcheck.models.wrong_nodes.isolated_nodes import check_isolated_nodes
 from epcheck.models.wrong_nodes.node_check import is_random
 from epcheck.models.wrong_nodes.options import SearchOptions
@@ -162,11 +163,27 @@ def _confirm_culprit(search: Search, nodes: Sequence[int]) -> Culprit:
 
 
 def _blame_accumulation(search: Search, nodes: Sequence[int]) -> Culprit:
+    """No node, as each is right. levels: of the whole model: nodes that are fused many times are each within their
+    bounds together, and add up."""
+    every = [node for node in range(search.wiring.nodes) if not search.is_constant(node)]
+    level = search.options.level
+    levels = {level: "wrong"}
+    for lower in reversed(LEVELS[: LEVELS.index(level)]):
+        try:
+            levels[lower] = behave_together(search, every, lower, DONE)
+        except LimitsReached:
+            break
+    right = next((lower for lower, behaviour in levels.items() if behaviour == "right"), None)
+    by_fusions = f"; at level '{right}' the outputs are right: what '{_next(right)}' fuses adds up" if right else ""
     words = (
         f"every node is right within its bounds; the error grows along the graph, and passes {search.tolerance:.1e} at "
-        f"{search.graph_nodes(nodes)[-1]}"
+        f"{search.graph_nodes(nodes)[-1]}{by_fusions}"
     )
-    return search.culprit(Kind.ACCUMULATED, nodes, words)
+    return search.culprit(Kind.ACCUMULATED, nodes, words, levels=levels)
+
+
+def _next(level: Level) -> Level:
+    return LEVELS[LEVELS.index(level) + 1]
 
 
 def _failing(search: Search, outcome: RunResult, bounds: list[int]) -> Culprit:

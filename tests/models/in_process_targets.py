@@ -68,6 +68,18 @@ class Wrong(Cpu):
         return made
 
 
+@dataclass
+class AtLevels(Wrong):
+    """`Wrong` at these levels of graph optimisation, and right at the others."""
+
+    levels: Sequence[str] = ()
+
+    def __call__(self, model: onnx.ModelProto, feeds: Mapping[str, Any], *, level: str = "all") -> Outcome:
+        return (
+            super().__call__(model, feeds, level=level) if level in self.levels else Wrong()(model, feeds, level=level)
+        )
+
+
 def alone(model: onnx.ModelProto, node: onnx.NodeProto, known: Mapping[str, Any]) -> dict[str, Array]:
     """One node by ONNX Runtime."""
     feeds = {name: known[name] for name in node.input if name}

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 from epcheck.models.wrong_nodes.culprit import Kind
 from epcheck.models.wrong_nodes.first_wrong_node import error_along, first_wrong_node
 from epcheck.models.wrong_nodes.options import Limits, SearchOptions
-from tests.models.in_process_targets import Cpu, Failing, Fusing, Outcome, Wrong
+from tests.models.in_process_targets import AtLevels, Cpu, Failing, Fusing, Outcome, Wrong
 from tests.models.small_models import feeds, floats, layers, model
 
 LAYERS = layers(8)
@@ -59,6 +59,13 @@ def test_an_error_that_only_adds_up_is_no_node_s() -> None:
     culprit = first_wrong_node(chain, values, candidate, Cpu())
     assert culprit.kind == Kind.ACCUMULATED
     assert culprit.points[-1].error > 3 * culprit.points[0].error
+    assert set(culprit.levels.values()) == {"wrong"}
+    at_extended = AtLevels(wrong=candidate.wrong, levels=("extended", "all"))
+    culprit = first_wrong_node(chain, values, at_extended, Cpu(), SearchOptions(level="all"))
+    assert (culprit.kind, culprit.levels) == (
+        Kind.ACCUMULATED, {"disabled": "right", "basic": "right", "extended": "wrong", "all": "wrong"},
+    )  # fmt: skip
+    assert culprit.words.endswith("; at level 'basic' the outputs are right: what 'extended' fuses adds up")
 
 
 def test_nodes_that_are_wrong_only_when_fused_are_named_together_with_the_level() -> None:
