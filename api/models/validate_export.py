@@ -1,4 +1,5 @@
-"""Does an export compute what its module does; if not, who departs first: exporter, optimiser, quantiser or target."""
+"""Does an export compute what its module does; if not, who departs first: exporter, optimiser, converter, quantiser or
+target."""
 
 from __future__ import annotations
 
@@ -20,13 +21,16 @@ from epcheck.models.graph.inlining import inline_file
 from epcheck.models.validation.departures import QUANTISES, Comparison, compare_with_reference
 from epcheck.models.validation.framework_values import cast_inputs, cast_outputs, compute_values
 
-EXPORTER, OPTIMISER, QUANTISER, TARGET = "exporter", "optimiser", "quantiser", "target"
+EXPORTER, OPTIMISER, CONVERTER, QUANTISER = "exporter", "optimiser", "converter", "quantiser"
+"""Who makes a model. A converter makes values in float16 or bfloat16."""
+
+TARGET = "target"
 
 
 @dataclass(frozen=True)
 class ExportStage:
-    """One step from the module to the last model. name: EXPORTER, OPTIMISER or QUANTISER. model: that it made.
-    comparison: with what it was made from, node by node."""
+    """One step from the module to the last model. name: EXPORTER, OPTIMISER, CONVERTER or QUANTISER. model: what it
+    made. comparison: with what that was made from, node by node."""
 
     name: str
     model: Path
@@ -82,9 +86,9 @@ def validate_export(
     module: a torch.nn.Module, a torch.export.ExportedProgram, an estimator or pipeline of scikit-learn, or a function
     of arrays. args, kwargs: what it was exported with. exported: the path of an ONNX file, an onnx.ModelProto, or what
     `torch.onnx.export` returned; or a sequence of these, each made from the one before: an export, what an optimiser
-    made of it, what a quantiser made of that. options: targets, baseline and the like; its models, feeds, expect and
-    reference are ours. folder: for the models, feeds and values that are written; without one they are gone after the
-    call, and commands that the validation names do not find them.
+    made of it, what a converter to float16 or a quantiser made of that. options: targets, baseline and the like; its
+    models, feeds, expect and reference are ours. folder: for the models, feeds and values that are written; without one
+    they are gone after the call, and commands that the validation names do not find them.
 
     Values of a torch module are compared by FX node, those of a traced export by module, those of a pipeline by step;
     outputs always, but those of a quantised model, of which only nodes are compared. The module computes in its own
@@ -152,6 +156,17 @@ def _read_stage(path: Path) -> onnx.ModelProto:
 
 
 def _name_stage(before: onnx.ModelProto, after: onnx.ModelProto) -> str:
-    """Who made a model from another: a quantiser makes more nodes with quantised values or weights."""
+    """Who made a model from another: a quantiser makes more nodes with quantised values or weights, a converter weights
+    or inputs of fewer bits."""
     quantising = [sum(node.op_type.startswith(QUANTISES) for node in model.graph.node) for model in (before, after)]
-    return QUANTISER if quantising[1] > quantising[0] else OPTIMISER
+    if quantising[1] > quantising[0]:
+        return QUANTISER
+    return CONVERTER if _has_halves(after) and not _has_halves(before) else OPTIMISER
+
+
+def _has_halves(model: onnx.ModelProto) -> bool:
+    """Whether a weight, a Cast or an input is in float16 or bfloat16."""
+    types = {tensor.data_type for tensor in model.graph.initializer}
+    types |= {value.type.tensor_type.elem_type for value in model.graph.input}
+    types |= {each.i for node in model.graph.node if node.op_type == "Cast" for each in node.attribute}
+    return not types.isdisjoint((onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16))

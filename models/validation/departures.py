@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import onnx
+from onnx import numpy_helper
 
 from epcheck.conformance.test_data import model_file
 from epcheck.generators.array import Array
@@ -26,6 +27,7 @@ from epcheck.models.feeds.trials import Trial
 from epcheck.models.graph import values
 from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.inlining import InliningError, inline_functions
+from epcheck.models.graph.values import Type
 from epcheck.models.graph.wiring import Wiring, wire
 from epcheck.models.oracle import oracle
 from epcheck.models.oracle.node import OracleError, widen_value
@@ -51,11 +53,28 @@ TYPICAL_TIMES, CHANNEL_TIMES = 5.0, 3.0
 SECONDS = 90.0
 """Of both evaluations together."""
 
+STEPS = 2.0
+"""So many steps of its scale an element of a weight in 8 bits or more may be off: one is rounded to the nearest, and a
+range may lack one at its end."""
+
 QUANTISES = (*QUANTISED, "DequantizeLinear", "MatMulNBits", "MatMulBnb4", "GatherBlockQuantized", "QMoE")
 """Beginnings of the names of operators that have quantised values, or quantised weights."""
 
-SUFFIXES = ("_quantized", "_quant")
+SUFFIXES = ("_quantized", "_quant", "_DequantizeLinear_Output", "_QuantizeLinear_Input")
 """What ONNX Runtime's quantiser appends to the names of values and of nodes."""
+
+STEPS = 2.0
+"""So many steps of its scale an element of a weight in 8 bits or more may be off: one is rounded to the nearest, and a
+range may lack one at its end."""
+
+QUANTISES = (*QUANTISED, "DequantizeLinear", "MatMulNBits", "MatMulBnb4", "GatherBlockQuantized", "QMoE")
+"""Beginnings of the names of operators that have quantised values, or quantised weights."""
+
+LARGEST_FLOAT16, KEPT_FLOAT16 = 65504.0, 9e3
+"""Converters to float16 write another number in place of one above the first that is no infinity: as a rule that, or
+10,000 (`max_finite_val` of onnxruntime.transformers.float16). With what is added to it, it is at least the second."""
+
+FLOATS = (onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE)
 
 VALUES_SUFFIX = ".npz"
 """Of a reference that is no model, but has values."""
@@ -67,8 +86,9 @@ SHOWN = 6
 @dataclass(frozen=True)
 class Departure:
     """A value that is not the reference's, on the reference's values in front of it. node: that makes it, in words;
-    before: nodes between the values in front and this one. error, allowed: root mean squares, relative to the value.
-    place: index of the farthest element; mine, its: there, in the model and in the reference."""
+    before: nodes between the values in front and this one. error, allowed: root mean squares, relative to the value, or
+    the largest error of an element in steps of its scale (in_steps). place: index of the farthest element; mine, its:
+    there, in the model and in the reference."""
 
     value: str
     reference_value: str
@@ -79,16 +99,20 @@ class Departure:
     place: tuple[int, ...]
     mine: float
     its: float
+    in_steps: bool = False
 
     @property
     def words(self) -> str:
         """One sentence."""
         where = f"{self.value}{list(self.place)}" if self.place else self.value
         named = f" or a node in front of it ({', '.join(self.before[: -SHOWN - 1 : -1])})" if self.before else ""
+        if self.in_steps:
+            far = f"{self.error:.3g} steps of its scale, where {self.allowed:g} are allowed"
+        else:
+            far = f"{self.error:.2g} of its size in all elements together, where {self.allowed:.2g} is allowed"
         return (
             f"{self.node}{named} departs from the reference: '{where}' is {self.mine:.6g}, and "
-            f"{self.its:.6g} in the reference ('{self.reference_value}'); {self.error:.2g} of its size in all elements "
-            f"together, where {self.allowed:.2g} is allowed"
+            f"{self.its:.6g} in the reference ('{self.reference_value}'); {far}"
         )
 
 
@@ -113,8 +137,15 @@ def compare_with_reference(model: onnx.ModelProto, trial: Trial, path: Path, fol
         parsed = model_file.parse(path)
         reference = inline_functions(model_file.embed_data(parsed, path, model_file.MAPPED_BYTES))
         known = _evaluate_reference(reference, path.parent, _feeds_of(reference, model, trial), until)
+        known = {**_list_weights(reference), **known}
         pairs = _map_values(model, reference, known)
-        return _compare(model, trial, (path, folder), known, pairs, until)
+        rectified = _find_rectified(reference)
+        halved = {name for name in _find_unsigned(model) if pairs.get(name) in rectified}
+        compared = _compare(model, trial, (path, folder), known, pairs, until, halved)
+        weights = tuple(_weight_departures(wire(model, folder=folder), reference))
+        named = {departure.node for departure in weights}
+        others = (departure for departure in compared.departures if departure.node not in named)
+        return replace(compared, departures=(*weights, *others))
     except (OracleError, InliningError, _Unlike) as error:
         return Comparison(path, (), f"nothing was compared with the reference: {error}")
 
@@ -146,15 +177,19 @@ def _compare(
     known: Mapping[str, Feed],
     pairs: Mapping[str, str],
     until: float,
+    halved: Set[str] = frozenset(),
 ) -> Comparison:
     """The values of `pairs`, of the model and of the reference, where `known` has the latter. where: the path of the
-    reference, and the folder of the model. Raises OracleError."""
+    reference, and the folder of the model. halved: as of `_Forcing`. Raises OracleError."""
     path, folder = where
     targets = {name: known[other] for name, other in pairs.items()}
-    forcing = _Forcing(pairs, targets, _parameters(model), _find_clipped(model))
+    types = values.of_graph(values.infer_types(model, trial.shapes).graph)
+    outputs = {value.name for value in model.graph.output}
+    narrow = {name for name in pairs.keys() - outputs if types.get(name, values.UNKNOWN).dtype == "float16"}
+    forcing = _Forcing(pairs, targets, _parameters(model), _find_clipped(model), halved, narrow)
     oracle.evaluate(model, trial.inputs, max_seconds=until - time.monotonic(), disturbance=forcing,
                     substitutes=forcing.targets, folder=folder)  # fmt: skip
-    found = tuple(_departures(model, trial, pairs, forcing.seen))
+    found = tuple(_departures(model, trial, pairs, forcing.seen, types))
     made = sum(node.op_type != "Constant" for node in model.graph.node)
     words = f"{len(forcing.seen)} values of {made} nodes were compared with those of the reference '{path.name}'"
     return Comparison(path, found, words)
@@ -184,6 +219,44 @@ def _evaluate_reference(
     return {
         name: value for name, value in found.items() if isinstance(value, np.ndarray) and value.dtype.kind in "fiub"
     }
+
+
+def _list_weights(reference: onnx.ModelProto) -> dict[str, Feed]:
+    """The reference's weights of floats, which a quantised model dequantises."""
+    return {
+        tensor.name: widen_value(numpy_helper.to_array(tensor))
+        for tensor in reference.graph.initializer
+        if tensor.data_type in FLOATS and tensor.data_location != onnx.TensorProto.EXTERNAL
+    }
+
+
+def _find_rectified(reference: onnx.ModelProto) -> set[str]:
+    """Values of which nothing reads what is below 0."""
+    wiring = wire(reference)
+    found: set[str] = set()
+    others = {value.name for value in reference.graph.output}
+    for at, node in enumerate(reference.graph.node):
+        (found if node.op_type == "Relu" else others).update(wiring.reads[at])
+    return found - others
+
+
+def _find_unsigned(model: onnx.ModelProto) -> set[str]:
+    """What DequantizeLinear gives with a zero point that is the least of its type: nothing of it is below 0."""
+    wiring = wire(model)
+    return {
+        node.output[0]
+        for node in model.graph.node
+        if node.op_type == "DequantizeLinear" and len(node.input) == 3 and _is_least(wiring.constant(node.input[2]))
+    }
+
+
+def _is_least(zero: Array | None) -> bool:
+    return (
+        zero is not None
+        and zero.size > 0
+        and zero.dtype.kind in "iu"
+        and bool((zero == np.iinfo(zero.dtype).min).all())
+    )
 
 
 def _map_values(model: onnx.ModelProto, reference: onnx.ModelProto, known: Mapping[str, Feed]) -> dict[str, str]:
@@ -223,31 +296,30 @@ def _parameters(model: onnx.ModelProto) -> dict[str, tuple[float, int]]:
 
 
 def _find_clipped(model: onnx.ModelProto) -> set[str]:
-    """Values that are only quantised, with a zero point that is the least of its type: what is below 0 becomes 0, so
-    that ONNX Runtime's quantiser leaves a Relu in front of them out."""
+    """Values that are only quantised. Where what is below 0 becomes 0 by it, ONNX Runtime's quantiser leaves out a Relu
+    in front of them; what is not clipped shows behind it."""
     wiring = wire(model)
     read_otherwise: set[str] = {value.name for value in model.graph.output}
-    clipped: set[str] = set()
+    quantised: set[str] = set()
     for at, node in enumerate(model.graph.node):
-        zero = wiring.constant(node.input[2]) if node.op_type == "QuantizeLinear" and len(node.input) == 3 else None
-        if zero is not None and zero.size and zero.dtype.kind in "iu" and (zero == np.iinfo(zero.dtype).min).all():
-            clipped.add(node.input[0])
-        else:
-            read_otherwise.update(wiring.reads[at])
-    return clipped - read_otherwise
+        (quantised if node.op_type == "QuantizeLinear" else read_otherwise).update(wiring.reads[at])
+    return quantised - read_otherwise
 
 
 @dataclass
 class _Forcing:
     """A disturbance of the oracle that compares values with the reference's, and puts those in their place. pairs:
     value -> value of the reference. targets: value -> what it is in the reference. parameters: of quantised values.
-    clipped: values that lose what is below 0. seen: value -> (what the model made of it, what it is in the reference),
-    both without quantisation."""
+    clipped: values that lose what is below 0. halved: those that have lost it, which nothing reads in the reference.
+    narrow: inner values in float16. seen: value -> (what the model made of it, what it is in the reference), both
+    without quantisation."""
 
     pairs: Mapping[str, str]
     targets: dict[str, Feed]
     parameters: Mapping[str, tuple[float, int]]
-    clipped: set[str]
+    clipped: Set[str]
+    halved: Set[str]
+    narrow: Set[str]
     seen: dict[str, tuple[Array, Array]] = field(default_factory=dict)
 
     def operands(self, node: onnx.NodeProto, inputs: Sequence[Feed]) -> Sequence[Feed]:  # noqa: ARG002
@@ -270,16 +342,27 @@ class _Forcing:
             return np.asarray(np.clip(np.rint(true / scale) + zero, limits.min, limits.max), value.dtype)
         if value.dtype.kind != true.dtype.kind:
             return value
-        is_of_a_relu = name in self.clipped and not (true < 0).any()
-        self.seen[name] = np.maximum(value, 0) if is_of_a_relu else value, true
-        return true
+        if name in self.halved:
+            true = np.maximum(true, 0)
+        if name in self.narrow:
+            # The nodes behind get what the model has, so that they depart where it matters.
+            is_kept = (np.abs(true) > LARGEST_FLOAT16) & (value * np.sign(true) >= KEPT_FLOAT16)
+            true = np.where(is_kept, value, true)
+        if name not in self.clipped or (true < 0).any():
+            self.seen[name] = value, true
+            return true
+        self.seen[name] = np.maximum(value, 0), true  # a Relu may be left out: what clips it gets what it has to clip
+        return np.where((value < 0) & (true == 0), value, true)
 
 
 def _departures(
-    model: onnx.ModelProto, trial: Trial, pairs: Mapping[str, str], seen: Mapping[str, tuple[Array, Array]]
+    model: onnx.ModelProto,
+    trial: Trial,
+    pairs: Mapping[str, str],
+    seen: Mapping[str, tuple[Array, Array]],
+    types: Mapping[str, Type],
 ) -> Iterator[Departure]:
     wiring = wire(model, trial.inputs)
-    types = values.of_graph(values.infer_types(model, trial.shapes).graph)
     regions = {name: _nodes_between(wiring, wiring.producer[name], seen) for name in seen}
     quantised = {
         name
@@ -308,6 +391,57 @@ def _departures(
         named = tuple(str(graph_node(model, at)) for at in before)
         yield Departure(name, pairs[name], str(graph_node(model, last)), named, float(error), allowed, place,
                         float(mine[place]), float(its[place]))  # fmt: skip
+
+
+def _weight_departures(wiring: Wiring, reference: onnx.ModelProto) -> Iterator[Departure]:
+    """Weights that ONNX Runtime's quantiser stored as `NAME_quantized`, and that are not the reference's NAME through
+    the scale, the zero point and the axis with which their node reads them."""
+    weights = {tensor.name: tensor for tensor in reference.graph.initializer if tensor.data_type in FLOATS}
+    for stored in wiring.model.graph.initializer:
+        name = stored.name.removesuffix("_quantized")
+        if name == stored.name or name not in weights or weights[name].data_location == onnx.TensorProto.EXTERNAL:
+            continue
+        true = numpy_helper.to_array(weights[name]).astype(np.float64)
+        reader = next((at for at, reads in enumerate(wiring.reads) if stored.name in reads), None)
+        levels = wiring.constant(stored.name)
+        if reader is None or levels is None or levels.dtype.kind not in "iu" or levels.shape != true.shape:
+            continue
+        node = wiring.model.graph.node[reader]
+        scale = _spread_parameter(wiring, node, stored.name, "scale", true.shape)
+        zero = _spread_parameter(wiring, node, stored.name, "zero_point", true.shape)
+        if scale is None or zero is None:
+            continue
+        mine = (levels.astype(np.float64) - zero) * scale
+        steps = np.abs(mine - true) / (np.abs(scale) + ALLOWED_FLOAT32 / STEPS * np.abs(true) + np.finfo(float).tiny)
+        if steps.size and not steps.max() <= STEPS:
+            place = tuple(map(int, np.unravel_index(int(np.argmax(np.nan_to_num(steps, nan=math.inf))), steps.shape)))
+            value = node.output[0] if node.op_type == "DequantizeLinear" else stored.name
+            yield Departure(value, name, str(graph_node(wiring.model, reader)), (), float(steps[place]), STEPS, place,
+                            float(mine[place]), float(true[place]), in_steps=True)  # fmt: skip
+
+
+def _spread_parameter(
+    wiring: Wiring, node: onnx.NodeProto, stored: str, part: str, shape: tuple[int, ...]
+) -> Array | None:
+    """The scale or the zero point of a stored weight, so that it is broadcast to the weight's shape along the axis that
+    the node means; None where that cannot be told. A bias has one of its own name."""
+    names: Sequence[str] = (f"{stored}_{part}", f"{stored.removesuffix('_quantized')}_{part}")
+    if node.op_type == "DequantizeLinear":
+        names = node.input[1:2] if part == "scale" else node.input[2:3]
+    found = next((value for value in map(wiring.constant, names) if value is not None), None)
+    if found is None or found.size == 1:
+        without = np.zeros(()) if part == "zero_point" and not names else None
+        return without if found is None else found.reshape(-1)[0].astype(np.float64)
+    attributes = {each.name: each.i for each in node.attribute}
+    if attributes.get("block_size"):
+        return None
+    if node.op_type == "DequantizeLinear":
+        axis = attributes.get("axis", 1) % len(shape)
+    else:
+        axis = len(shape) - 1 if "MatMul" in node.op_type else 1 if "Transpose" in node.op_type else 0
+    if found.ndim != 1 or not shape or shape[axis] != found.size:
+        return None
+    return np.expand_dims(found.astype(np.float64), tuple(at for at in range(len(shape)) if at != axis))
 
 
 def _gain(mine: Array, its: Array) -> float:

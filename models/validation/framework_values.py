@@ -156,7 +156,8 @@ def _compute_with_torch(
         if is_traced:
             found = _match_scopes(_record_modules(runs, args, kwargs), model)
         else:
-            found = dict(_match_nodes(*_record_nodes(_export_again(module, args, kwargs), args, kwargs), model))
+            program, again = _export_again(module, args, kwargs)
+            found = dict(_match_nodes(*_record_nodes(program, args, kwargs), _restore_texts(model, again)))
     named = _name_outputs(outputs, model)
     return FrameworkValues(inputs, {**found, **named}, named)
 
@@ -169,18 +170,46 @@ def to_array(tensor: Any) -> Array:
     return np.array((tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy())
 
 
-def _export_again(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """The program of another export of the module; of its decomposition where torch.onnx cannot export it."""
+def _export_again(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, onnx.ModelProto | None]:
+    """The program of another export of the module, and its model; the program of its decomposition, and None, where
+    torch.onnx cannot export it."""
     import torch
     from torch.export import ExportedProgram
 
     try:
-        return torch.onnx.export(module, tuple(args), kwargs=dict(kwargs), dynamo=True, verbose=False).exported_program
+        exported = torch.onnx.export(module, tuple(args), kwargs=dict(kwargs), dynamo=True, verbose=False)
+        return exported.exported_program, exported.model_proto
     except Exception:  # whatever the exporter raises of a module that somebody exported with other options
         program = (
             module if isinstance(module, ExportedProgram) else torch.export.export(module, tuple(args), dict(kwargs))
         )
-        return program.run_decompositions()
+        return program.run_decompositions(), None
+
+
+def _text_of(node: onnx.NodeProto) -> str:
+    """The FX node that a node stands for; empty where the export does not say."""
+    return next((entry.value for entry in node.metadata_props if entry.key == FX_NODE), "")
+
+
+def _restore_texts(model: onnx.ModelProto, again: onnx.ModelProto | None) -> onnx.ModelProto:
+    """The model with the FX nodes of another export of the module, if it has none of its own: tools leave them out. A
+    node has that of the node there of the same first output if both have the same operator and read the same values,
+    and all in front of them do so too."""
+    if again is None or any(_text_of(node) for node in model.graph.node):
+        return model
+    twins = {node.output[0]: node for node in again.graph.node}
+    made = {node.output[0] for node in (*model.graph.node, *again.graph.node)}
+    others: set[str] = set()
+    found = onnx.ModelProto()
+    found.CopyFrom(model)
+    for node in found.graph.node:
+        twin = twins.get(node.output[0])
+        read = [[name for name in each.input if name in made] for each in (node, twin)] if twin is not None else []
+        if twin is None or twin.op_type != node.op_type or read[0] != read[1] or others & set(read[0]):
+            others.update(node.output)
+        else:
+            node.metadata_props.add(key=FX_NODE, value=_text_of(twin))
+    return found
 
 
 def _record_nodes(
@@ -214,11 +243,7 @@ def _match_nodes(
     """The values of an export that are those of FX nodes: of the same name, if the export says of the node, and of all
     that it reads, that operators and operands are the same. Other programs give a name to other nodes. inputs: of the
     program, which are those of the export at the same places: a program calls `input` `input_1`."""
-    texts = {
-        name: next((entry.value for entry in node.metadata_props if entry.key == FX_NODE), "")
-        for node in model.graph.node
-        for name in node.output
-    }
+    texts = {name: _text_of(node) for node in model.graph.node for name in node.output}
     exported = {name: (target, operands) for text in texts.values() for name, target, operands in _parse_nodes(text)}
     made = {name: (target, operands) for text, _ in recorded.values() for name, target, operands in _parse_nodes(text)}
     weights = {tensor.name for tensor in model.graph.initializer}

@@ -101,9 +101,28 @@ def test_models_with_other_inputs_are_not_compared(tmp_path: Path) -> None:
     assert found.words == "nothing was compared with the reference: it has 1 inputs (x), and the model 2"
 
 
-@pytest.fixture(scope="module")
-def quantised(tmp_path_factory: pytest.TempPathFactory) -> onnx.ModelProto:
-    folder = tmp_path_factory.mktemp("quantised")
+def test_what_float16_cannot_hold_may_be_clipped_where_it_does_not_matter(tmp_path: Path) -> None:
+    """A mask of -1e9 becomes -65504 or -10000, which Softmax makes 0, too; a bias becomes another number."""
+    for mask, behind, departing in (
+        (-1e9, "Softmax", []),
+        (-1e9, "Relu", []),
+        (1e9, "Relu", ["y"]),
+        (-2e4, "Softmax", ["m"]),
+    ):
+        graphs = []
+        for dtype, stored in ((np.float32, mask), (np.float16, -1e4 if mask < 0 else 65504)):
+            nodes = [helper.make_node("Add", ["x", "mask"], ["m"]), helper.make_node(behind, ["m"], ["y"])]
+            made = model(nodes, [floats("x", 2, 4)], ["y"], {"mask": np.array([0, 0, stored, 0], dtype)})
+            for end in (*made.graph.input, *made.graph.output):
+                end.type.tensor_type.elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+            graphs.append(made)
+        onnx.save(graphs[0], tmp_path / "reference.onnx")
+        trial = Trial("t", {"x": X[0, 0, :2, :4].astype(np.float16)}, ())
+        found = compare_with_reference(graphs[1], trial, tmp_path / "reference.onnx")
+        assert [departure.value for departure in found.departures] == departing
+
+
+def quantise(folder: Path, form: QuantFormat, per_channel: bool = False) -> onnx.ModelProto:
     onnx.save(REFERENCE, folder / "float.onnx")
 
     class Reader(CalibrationDataReader):  # type: ignore[misc]
@@ -113,19 +132,47 @@ def quantised(tmp_path_factory: pytest.TempPathFactory) -> onnx.ModelProto:
         def get_next(self) -> dict[str, Any] | None:
             return {"x": self.left.pop()} if self.left else None
 
-    quantize_static(folder / "float.onnx", folder / "int8.onnx", Reader(), quant_format=QuantFormat.QOperator,
+    quantize_static(folder / "float.onnx", folder / "int8.onnx", Reader(), quant_format=form, per_channel=per_channel,
                     activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8)  # fmt: skip
     return onnx.load(folder / "int8.onnx")
 
 
-def test_a_quantised_model_is_silent_and_a_wrong_scale_is_named(tmp_path: Path, quantised: onnx.ModelProto) -> None:
+def test_a_quantised_model_is_silent_and_a_wrong_scale_is_named(tmp_path: Path) -> None:
+    quantised = quantise(tmp_path, QuantFormat.QOperator)
     assert compared(quantised, tmp_path).departures == ()
-    for by in (1.5, 1.1):
+    for by in (1.5, 1.1, 1.02):
         wrong = onnx.ModelProto.FromString(quantised.SerializeToString())
-        (scale,) = (tensor for tensor in wrong.graph.initializer if tensor.name == "w1_scale")
-        scale.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(scale) * np.float32(by), scale.name))
+        change(wrong, "w1_scale", lambda scale, by=by: scale * np.float32(by))
         (departure,) = compared(wrong, tmp_path).departures
-        assert "n3" in departure.node
+        assert departure.node.startswith("node 3 `n3_quant` (QLinearConv)")
+        assert departure.error == pytest.approx(127 * (1 - 1 / by), abs=0.6)
+        assert departure.words.endswith(
+            f"in the reference ('w1'); {departure.error:.3g} steps of its scale, where 2 are allowed"
+        )
+
+
+def change(made: onnx.ModelProto, name: str, by: Callable[[Any], Any]) -> None:
+    (tensor,) = (each for each in made.graph.initializer if each.name == name)
+    tensor.CopyFrom(numpy_helper.from_array(by(numpy_helper.to_array(tensor)), name))
+
+
+def test_the_weight_and_the_value_that_are_quantised_wrongly_are_named(tmp_path: Path) -> None:
+    quantised = quantise(tmp_path, QuantFormat.QDQ, per_channel=True)
+    assert compared(quantised, tmp_path).departures == ()
+    weight = next(numpy_helper.to_array(each) for each in REFERENCE.graph.initializer if each.name == "w1")
+    wrong = onnx.ModelProto.FromString(quantised.SerializeToString())
+    along_inputs = (np.abs(weight).max((0, 2, 3)) / 127).astype(np.float32)
+    change(wrong, "w1_scale", lambda _: along_inputs)
+    change(wrong, "w1_quantized", lambda _: np.rint(weight / along_inputs[:, None, None]).astype(np.int8))
+    (departure,) = compared(wrong, tmp_path).departures
+    assert (departure.value, departure.reference_value) == ("w1_DequantizeLinear_Output", "w1")
+    assert departure.in_steps
+    # The range of relu1 begins below 0, so that the Relu that the quantiser left out is lost.
+    wrong = onnx.ModelProto.FromString(quantised.SerializeToString())
+    change(wrong, "relu1_zero_point", lambda _: np.array(20, np.uint8))
+    departure = compared(wrong, tmp_path).departures[0]
+    assert departure.value == "relu1_DequantizeLinear_Output"
+    assert departure.before == ("node 18 `relu1_QuantizeLinear` (QuantizeLinear)",)
 
 
 def test_the_headline_says_that_the_model_departs_and_not_the_target(tmp_path: Path) -> None:

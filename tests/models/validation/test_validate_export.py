@@ -77,6 +77,17 @@ def test_right_stages_are_silent(tmp_path: Path) -> None:
     assert found.headline.startswith("q.onnx runs on CPUExecutionProvider and is right; no stage departs (exporter: 1 ")
 
 
+def test_what_makes_float16_is_a_converter(tmp_path: Path) -> None:
+    half = export()
+    for tensor in half.graph.initializer:
+        tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype(np.float16), tensor.name))
+    for end in (*half.graph.input, *half.graph.output):
+        end.type.tensor_type.elem_type = onnx.TensorProto.FLOAT16
+    found = validated(tmp_path, export(), half)
+    assert [stage.name for stage in found.stages] == ["exporter", "converter"]
+    assert (found.departed, found.status) == ("", "right")
+
+
 def test_the_first_stage_that_departs_is_named_with_its_node(tmp_path: Path) -> None:
     onnx.save(export(), tmp_path / "a.onnx")
     onnx.save(export("w1", 1.02), tmp_path / "b.onnx")
@@ -84,7 +95,7 @@ def test_the_first_stage_that_departs_is_named_with_its_node(tmp_path: Path) -> 
     for exported, stage, node in (
         ((export("w2", 0.5),), "exporter", "`relu2`"),
         ((tmp_path / "a.onnx", tmp_path / "b.onnx"), "optimiser", "`product1`"),
-        ((tmp_path / "a.onnx", wrong), "quantiser", "`product1"),
+        ((tmp_path / "a.onnx", wrong), "quantiser", "`w1_DequantizeLinear`"),
     ):
         found = validated(tmp_path, *exported)
         assert (found.departed, found.status) == (stage, "wrong")
@@ -184,6 +195,11 @@ def test_values_of_a_torch_module_are_compared_node_by_node(tmp_path: Path, dyna
     found = validate_export(layers, (x,), wrong, options=ON_CPU)
     assert found.departed == "exporter"
     assert "(Gemm) departs from the reference" in found.headline
+    for node in wrong.graph.node:
+        del node.metadata_props[:]
+    again = validate_export(layers, (x,), wrong, options=ON_CPU)  # names of another export take the place of metadata
+    assert (again.headline, again.departed) == (found.headline, "exporter")
+    assert again.stages[0].comparison.words == found.stages[0].comparison.words
 
 
 @pytest.mark.slow
