@@ -59,13 +59,13 @@ def _higher_index_of_ties(attributes: Attributes, inputs: Values, results: Value
     return [np.take_along_axis(data, chosen, axis), chosen]
 
 
-def _forget_end(_attributes: Attributes, inputs: Values, results: Values) -> Values:
-    """Slice: with a negative step the last element is read from the place before it."""
+def _spoil_end(_attributes: Attributes, inputs: Values, results: Values) -> Values:
+    """Slice: with a negative step the last element is one too large, or the other one of a boolean."""
     steps, result = (inputs[4] if len(inputs) > 4 else None), results[0]
     if result is None or steps is None or not result.size or not (np.asarray(steps) < 0).any():
         return results
     wrong = result.copy().reshape(-1)
-    wrong[-1] = wrong[0]
+    wrong[-1] = ~wrong[-1] if wrong.dtype.kind == "b" else wrong[-1] + wrong.dtype.type(1)
     return [wrong.reshape(result.shape)]
 
 
@@ -78,7 +78,7 @@ def _no_empty_tensor(_attributes: Attributes, inputs: Values, results: Values) -
 
 FAULTS: Mapping[str, Callable[[Attributes, Values, Values], Values]] = {
     "TopK": _higher_index_of_ties,
-    "Slice": _forget_end,
+    "Slice": _spoil_end,
     "Concat": _no_empty_tensor,
     "Split": _no_empty_tensor,
 }

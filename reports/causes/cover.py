@@ -18,7 +18,7 @@ import numpy as np
 
 from epcheck.reports.causes.condition import MARGIN, PURE, Cases, Mask, count_bits, entropy_bits
 
-HIDDEN, MISSED = 1.25, 3.0
+HIDDEN, MISSED = 2.0, 3.0
 """What an exception's bits count: a right case for which a condition holds, and a failing one for which none holds."""
 UNLIKE, UNKNOWN = 0.5, 0.6
 """Bits for a failing case that lacks the trait of most cases of its condition, and the share of them for each case of

@@ -31,7 +31,7 @@ def test_the_demonstration_finds_every_fault_and_opens_the_report(opened: list[s
     (target,) = summary.targets
     causes = {cause.operators: cause.title for cause in target.causes_of("failure")}
     assert causes == {
-        ("Slice",): "a value of steps < 0: wrong values: the last element is wrong",
+        ("Slice",): "a value of steps < 0: wrong values: the last element is wrong, off by 1",
         ("TopK",): (
             "the first input has its largest value twice: wrong values: "
             "equal values must come with the lower index first"
