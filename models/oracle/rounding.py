@@ -88,7 +88,7 @@ class RandomRounding:
             return self._off(value, unit)
         if not permits_int8(node) or not value.size:
             return value
-        starts = np.arange(0, value.shape[-1], read_integer(node, "block_size"))
+        starts = np.arange(0, value.shape[-1], max(read_integer(node, "block_size"), 1))
         largest = np.maximum.reduceat(np.abs(value), starts, axis=-1)
         steps = np.repeat(largest, np.diff(np.append(starts, value.shape[-1])), axis=-1) / LEVELS_INT8
         return np.asarray(value + steps * (self._rng.random(value.shape) - 0.5))

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import numpy_helper
 
 from epcheck.conformance.test_data import model_file
 from epcheck.generators.array import Array
@@ -25,6 +24,7 @@ from epcheck.models.accuracy.thresholds import QUANTISED
 from epcheck.models.feeds import feed_files
 from epcheck.models.feeds.trials import Trial
 from epcheck.models.graph import values
+from epcheck.models.graph.attributes import read_integer
 from epcheck.models.graph.feed import Feed
 from epcheck.models.graph.inlining import InliningError, inline_functions
 from epcheck.models.graph.values import Type
@@ -52,13 +52,6 @@ TYPICAL_TIMES, CHANNEL_TIMES = 5.0, 3.0
 
 SECONDS = 90.0
 """Of both evaluations together."""
-
-STEPS = 2.0
-"""So many steps of its scale an element of a weight in 8 bits or more may be off: one is rounded to the nearest, and a
-range may lack one at its end."""
-
-QUANTISES = (*QUANTISED, "DequantizeLinear", "MatMulNBits", "MatMulBnb4", "GatherBlockQuantized", "QMoE")
-"""Beginnings of the names of operators that have quantised values, or quantised weights."""
 
 SUFFIXES = ("_quantized", "_quant", "_DequantizeLinear_Output", "_QuantizeLinear_Input")
 """What ONNX Runtime's quantiser appends to the names of values and of nodes."""
@@ -224,7 +217,7 @@ def _evaluate_reference(
 def _list_weights(reference: onnx.ModelProto) -> dict[str, Feed]:
     """The reference's weights of floats, which a quantised model dequantises."""
     return {
-        tensor.name: widen_value(numpy_helper.to_array(tensor))
+        tensor.name: widen_value(model_file.array_of(tensor, Path()))
         for tensor in reference.graph.initializer
         if tensor.data_type in FLOATS and tensor.data_location != onnx.TensorProto.EXTERNAL
     }
@@ -401,7 +394,7 @@ def _weight_departures(wiring: Wiring, reference: onnx.ModelProto) -> Iterator[D
         name = stored.name.removesuffix("_quantized")
         if name == stored.name or name not in weights or weights[name].data_location == onnx.TensorProto.EXTERNAL:
             continue
-        true = numpy_helper.to_array(weights[name]).astype(np.float64)
+        true = model_file.array_of(weights[name], Path()).astype(np.float64)
         reader = next((at for at, reads in enumerate(wiring.reads) if stored.name in reads), None)
         levels = wiring.constant(stored.name)
         if reader is None or levels is None or levels.dtype.kind not in "iu" or levels.shape != true.shape:
@@ -432,14 +425,15 @@ def _spread_parameter(
     if found is None or found.size == 1:
         without = np.zeros(()) if part == "zero_point" and not names else None
         return without if found is None else found.reshape(-1)[0].astype(np.float64)
-    attributes = {each.name: each.i for each in node.attribute}
-    if attributes.get("block_size"):
+    if not shape or read_integer(node, "block_size"):
         return None
     if node.op_type == "DequantizeLinear":
-        axis = attributes.get("axis", 1) % len(shape)
+        axis = read_integer(node, "axis", 1) % len(shape)
     else:
-        axis = len(shape) - 1 if "MatMul" in node.op_type else 1 if "Transpose" in node.op_type else 0
-    if found.ndim != 1 or not shape or shape[axis] != found.size:
+        axis = (
+            len(shape) - 1 if "MatMul" in node.op_type else min(1, len(shape) - 1) if "Transpose" in node.op_type else 0
+        )
+    if found.ndim != 1 or shape[axis] != found.size:
         return None
     return np.expand_dims(found.astype(np.float64), tuple(at for at in range(len(shape)) if at != axis))
 

@@ -197,13 +197,13 @@ def _restore_texts(model: onnx.ModelProto, again: onnx.ModelProto | None) -> onn
     and all in front of them do so too."""
     if again is None or any(_text_of(node) for node in model.graph.node):
         return model
-    twins = {node.output[0]: node for node in again.graph.node}
-    made = {node.output[0] for node in (*model.graph.node, *again.graph.node)}
+    twins = {name: node for node in again.graph.node for name in node.output[:1]}
+    made = {name for node in (*model.graph.node, *again.graph.node) for name in node.output}
     others: set[str] = set()
     found = onnx.ModelProto()
     found.CopyFrom(model)
     for node in found.graph.node:
-        twin = twins.get(node.output[0])
+        twin = twins.get(next(iter(node.output), ""))
         read = [[name for name in each.input if name in made] for each in (node, twin)] if twin is not None else []
         if twin is None or twin.op_type != node.op_type or read[0] != read[1] or others & set(read[0]):
             others.update(node.output)
