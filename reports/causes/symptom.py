@@ -60,10 +60,11 @@ _REPEATS = re.compile(r" \((?:[a-z-]+(?:, |; alone )?)+\)(?=: )")
 _DTYPE = re.compile(r"\b(?:bfloat16|float(?:16|32|64)?|double|u?int(?:2|4|8|16|32|64)|bool)\b")
 _NUMBER = re.compile(
     rf"(?P<kept>{SOURCE_LINE.pattern}|\b8[0-9A-Fa-f]{{7}}\b|\b(?:code|signal) -?\d+)|"
-    r"(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w.])"
+    r"(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w.])|(?<=_)\d+(?:_\d+)*(?!\w)"
 )
-"""A number that changes from case to case; `kept` are those that tell details apart: a line of source code, an HRESULT,
-how a process ended."""
+"""A number that changes from case to case, also at the end of a name (QNN calls a graph
+`QNNExecutionProvider_10835740570103152242_1_0`); `kept` are those that tell details apart: a line of source code, an
+HRESULT, how a process ended."""
 _BOUND_SOURCE = re.compile(r" \([^()]*(?:\([^()]*\)[^()]*)*\)$")
 _WRONG_ELEMENTS = re.compile(r"^\d+ of \d+ elements (?:is|are) wrong; ")
 _ENDED = re.compile(
