@@ -65,6 +65,8 @@ def _where_samples() -> Iterator[ElementwiseSample]:
         "condition_scalar": ((), (3, 5), (3, 5)),
         "condition_row": ((5,), (3, 5), (3, 5)),
         "condition_column": ((3, 1), (3, 5), (3, 5)),
+        "condition_row_x_scalar": ((5,), (), (3, 5)),
+        "condition_row_y_scalar": ((5,), (3, 5), ()),
         "only_condition_large": ((3, 5), (), ()),
         "only_x_large": ((), (3, 5), (1,)),
         "only_y_large": ((1,), (), (3, 5)),

@@ -67,6 +67,7 @@ def samples() -> Iterator[QuantizedSample]:
         "channels_last": (last,),
         "channels_last_pads_strides": (last, ("pads", (2, 0, 1, 1)), ("strides", (2, 2))),
         "channels_last_count_include_pad": (last, ("pads", (1, 1, 1, 0)), ("count_include_pad", 1)),
+        "channels_last_ceil_mode": (last, ("ceil_mode", 1), ("strides", (2, 2))),
         "channels_first": (("channels_last", 0),),
     }
     for name, attributes in geometry.items():
