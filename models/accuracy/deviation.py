@@ -109,16 +109,19 @@ def one_rounding(dtype: np.dtype[np.generic]) -> Deviation:
     return Deviation(unit, ROUNDED * unit, unit)
 
 
-def allow_deviation(baseline: Array | None, exact: Array, dtype: np.dtype[np.generic]) -> Deviation:
-    """The bound of an output: MULTIPLE times the larger of the baseline's deviation and of one rounding."""
+def allow_deviation(baseline: Array | None, exact: Array, dtype: np.dtype[np.generic], steps: int = 1) -> Deviation:
+    """The bound of an output: MULTIPLE times the larger of the baseline's deviation and of one rounding. steps: in each
+    of which a state is rounded: such errors grow with the root of their number (see `thresholds`), and a baseline that
+    computes in a wider format does not show them."""
     once = one_rounding(dtype)
     own = Deviation()
     if baseline is not None and is_floating(baseline.dtype) and baseline.shape == exact.shape:
         own = measure_deviation(baseline, exact)
+    growth = math.sqrt(steps)
     return Deviation(
-        MULTIPLE * max(own.largest, once.largest),
-        MULTIPLE * max(own.typical, once.typical),
-        MULTIPLE * max(own.channel, once.channel),
+        MULTIPLE * max(own.largest, growth * once.largest),
+        MULTIPLE * max(own.typical, growth * once.typical),
+        MULTIPLE * max(own.channel, growth * once.channel),
     )
 
 

@@ -135,10 +135,10 @@ def judge(
                 yield first
             continue
         second = _against(name, trial, ORACLE, got, truth, expected, threshold)
-        if rounded:
-            second = _with_sensitivity(second, got, truth, [values[name] for values in rounded if name in values])
         if noisy and second.is_far_off:
             second = _judge_by_noise(second, got, truth, [values[name] for values in noisy if name in values])
+        elif rounded:
+            second = _with_sensitivity(second, got, truth, [values[name] for values in rounded if name in values])
         if first is not None:
             yield first if first.right or second.wrong else _overrule_verdict(first, second)
         yield second
@@ -208,18 +208,21 @@ def _judge_by_noise(verdict: Verdict, got: Array, truth: Array, noisy: Sequence[
 
 def _is_beyond(metrics: Metrics, honest: Sequence[Metrics], threshold: Threshold) -> bool:
     """Whether an output is farther from the truth than FAR_OFF times the farthest of these."""
-    return not _within(metrics, "", _noise_threshold(threshold, honest))[0]
+    return not _within(metrics, "", _noise_threshold(threshold, honest, math.inf))[0]
 
 
-def _noise_threshold(threshold: Threshold, honest: Sequence[Metrics]) -> Threshold:
-    """FAR_OFF times the farthest of these from the truth, and never more than the threshold."""
+def _noise_threshold(threshold: Threshold, honest: Sequence[Metrics], most: float = 1.0) -> Threshold:
+    """FAR_OFF times the farthest of these from the truth, and never more than so many times the threshold."""
     farthest = worst(honest)
-    snr, relative = threshold.snr_db, threshold.relative
+    snr, relative, absolute = threshold.snr_db, threshold.relative, threshold.absolute
+    if absolute is not None:
+        absolute = min(most * absolute, FAR_OFF * farthest.max_abs)
+    noise = farthest.snr_db - 20 * math.log10(FAR_OFF)
     if snr is None:
-        relative = min(relative, FAR_OFF * farthest.relative)
+        relative = min(most * relative, FAR_OFF * farthest.relative)
     else:
-        snr = max(snr, farthest.snr_db - 20 * math.log10(FAR_OFF))
-    return replace(threshold, relative=relative, absolute=None, snr_db=snr, source=ThresholdSource.NOISE)
+        snr = max(snr, noise) if math.isfinite(most) else noise
+    return replace(threshold, relative=relative, absolute=absolute, snr_db=snr, source=ThresholdSource.NOISE)
 
 
 def _measure_runs(got: Array, truth: Array, runs: Sequence[Feed]) -> list[Metrics]:

@@ -11,7 +11,7 @@ import onnx
 from epcheck.conformance.test_data import model_file
 from epcheck.generators.array import Array
 from epcheck.models.accuracy import verdict
-from epcheck.models.accuracy.thresholds import Override, Threshold, of_outputs
+from epcheck.models.accuracy.thresholds import Override, Threshold, ThresholdSource, of_outputs
 from epcheck.models.accuracy.verdict import Verdict
 from epcheck.models.execution.model_outcome import ModelOutcome
 from epcheck.models.execution.session import ModelSessions
@@ -37,16 +37,22 @@ def judge_outputs(asked: Asked, evaluate: Callable[[bool], Iterator[Outputs]]) -
     noise is measured. evaluate: the oracle's outputs with random rounding, each when it is asked for; True: each node
     rounds once."""
     judged = list(verdict.judge(*asked))
-    if any(each.is_far_off for each in judged):
-        return list(verdict.judge(*asked, noisy=list(evaluate(True))))
-    if any(not each.right and each.against == verdict.ORACLE and each.metrics for each in judged):
+    noisy = list(evaluate(True)) if any(each.is_far_off for each in judged) else []
+    if noisy:
+        judged = list(verdict.judge(*asked, noisy=noisy))
+    if any(not each.right and each.against == verdict.ORACLE and _can_be_extended(each) for each in judged):
         rounded: list[Outputs] = []
         for outputs in evaluate(False):
             rounded.append(outputs)
-            judged = list(verdict.judge(*asked, rounded))
+            judged = list(verdict.judge(*asked, rounded, noisy))
             if all(each.right for each in judged):
                 break  # further runs can but extend the thresholds further
     return judged
+
+
+def _can_be_extended(judged: Verdict) -> bool:
+    """Whether the sensitivity of the model may extend the threshold of an output: the noise of the model is its own."""
+    return judged.metrics is not None and judged.threshold.source is not ThresholdSource.NOISE
 
 
 class OutputJudge:

@@ -40,6 +40,7 @@ from epcheck.models.accuracy.deviation import (
     words_of,
 )
 from epcheck.models.accuracy.metrics import MASKED
+from epcheck.models.graph.attributes import read_integer
 from epcheck.models.graph.feed import Feed, tensors
 from epcheck.models.graph.values import bodies
 from epcheck.models.graph.wiring import Wiring
@@ -123,7 +124,7 @@ def check_node(
     """
     names = [name for name in wiring.list_outputs(node) if name in got]
     exact = _compute_exact(wiring, node, values, got)
-    by_noise = _check_by_noise(names, got, baseline, exact)
+    by_noise = _check_by_noise(names, got, baseline, exact, _count_steps(wiring.model.graph.node[node], values))
     if by_noise is not None and by_noise.kind != "value":
         return by_noise
     truth = _find_decisive_truth(wiring, node, values, got)
@@ -197,12 +198,18 @@ def _compute_exact(
     return {name: value for name, value in zip(proto.output, computed, strict=False) if name}
 
 
+def _count_steps(node: onnx.NodeProto, values: Mapping[str, Feed]) -> int:
+    """In how many steps a recurrent node rounds its state; 1 for another node."""
+    x = values.get(node.input[0]) if node.op_type in ("GRU", "LSTM", "RNN") and node.input else None
+    return max(x.shape[read_integer(node, "layout") == 1], 1) if isinstance(x, np.ndarray) and x.ndim > 1 else 1
+
+
 def _check_by_noise(
-    names: list[str], got: Mapping[str, Feed], baseline: Mapping[str, Feed], exact: Mapping[str, Feed]
+    names: list[str], got: Mapping[str, Feed], baseline: Mapping[str, Feed], exact: Mapping[str, Feed], steps: int
 ) -> NodeCheck | None:
     """The check of a node whose outputs are floating point, by the distance of the baseline and of one rounding from
-    the truth; None where it does not decide: where there is another output, no truth, or a wider format that is beyond
-    that."""
+    the truth, or of as many as it has steps; None where it does not decide: where there is another output, no truth, or
+    a wider format that is beyond that."""
     truth = []
     failed = None
     for name in names:
@@ -211,7 +218,7 @@ def _check_by_noise(
             return None
         if value.shape != true.shape or (isinstance(other, np.ndarray) and value.dtype != other.dtype):
             return None
-        allowed = allow_deviation(other if isinstance(other, np.ndarray) else None, true, value.dtype)
+        allowed = allow_deviation(other if isinstance(other, np.ndarray) else None, true, value.dtype, steps)
         found = measure_deviation(value, true)
         with np.errstate(over="ignore"):
             rounded = true.astype(value.dtype)

@@ -52,6 +52,12 @@ def test_the_baseline_extends_the_bound_and_a_mask_is_no_scale() -> None:
     assert found.exceeds(allow_deviation(None, masked, HALF))
 
 
+def test_steps_of_a_recurrence_extend_the_bound() -> None:
+    for baseline in (None, EXACT.astype(np.float16)):
+        once, steps = allow_deviation(baseline, EXACT, HALF), allow_deviation(baseline, EXACT, HALF, 16)
+        assert (steps.largest, steps.typical, steps.channel) == (4 * once.largest, 4 * once.typical, 4 * once.channel)
+
+
 def test_special_values_on_one_side_are_infinitely_far_and_overflow_is_not() -> None:
     exact = np.array([1.0, 70000.0, -1e-7])
     assert measure_deviation(np.float16([1, np.inf, 0]), exact) == Deviation(0.0, 0.0, 0.0)
