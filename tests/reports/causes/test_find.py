@@ -69,9 +69,9 @@ def test_names_shapes_numbers_and_dtypes_do_not_tell_causes_apart() -> None:
 
 def test_the_number_of_a_graph_does_not_tell_causes_apart() -> None:
     """As QNN's provider writes it, with a hash of the model."""
-    said = "Failed to setup QNN input tensors for graph: QNNExecutionProvider_{}. Having zero graph inputs"
-    (cause,) = causes(refused(said.format("10835740570103152242_1_0")), refused(said.format("582307390584_0_1")))
-    assert cause.text == f"is refused: {said.format('…')}"
+    message = "Failed to setup QNN input tensors for graph: QNNExecutionProvider_{}. Having zero graph inputs"
+    (cause,) = causes(refused(message.format("10835740570103152242_1_0")), refused(message.format("582307390584_0_1")))
+    assert cause.text == f"is refused: {message.format('…')}"
 
 
 def test_wrong_values_of_several_operators_without_a_condition_are_several_causes() -> None:
