@@ -132,9 +132,7 @@ def compare_with_reference(model: onnx.ModelProto, trial: Trial, path: Path, fol
         known = _evaluate_reference(reference, path.parent, _feeds_of(reference, model, trial), until)
         known = {**_list_weights(reference), **known}
         pairs = _map_values(model, reference, known)
-        rectified = _find_rectified(reference)
-        halved = {name for name in _find_unsigned(model) if pairs.get(name) in rectified}
-        compared = _compare(model, trial, (path, folder), known, pairs, until, halved)
+        compared = _compare(model, trial, (path, folder), known, pairs, until)
         weights = tuple(_weight_departures(wire(model, folder=folder), reference))
         named = {departure.node for departure in weights}
         others = (departure for departure in compared.departures if departure.node not in named)
@@ -170,16 +168,15 @@ def _compare(
     known: Mapping[str, Feed],
     pairs: Mapping[str, str],
     until: float,
-    halved: Set[str] = frozenset(),
 ) -> Comparison:
     """The values of `pairs`, of the model and of the reference, where `known` has the latter. where: the path of the
-    reference, and the folder of the model. halved: as of `_Forcing`. Raises OracleError."""
+    reference, and the folder of the model. Raises OracleError."""
     path, folder = where
     targets = {name: known[other] for name, other in pairs.items()}
     types = values.of_graph(values.infer_types(model, trial.shapes).graph)
     outputs = {value.name for value in model.graph.output}
     narrow = {name for name in pairs.keys() - outputs if types.get(name, values.UNKNOWN).dtype == "float16"}
-    forcing = _Forcing(pairs, targets, _parameters(model), _find_clipped(model), halved, narrow)
+    forcing = _Forcing(pairs, targets, _parameters(model), _find_quantised(model), narrow)
     oracle.evaluate(model, trial.inputs, max_seconds=until - time.monotonic(), disturbance=forcing,
                     substitutes=forcing.targets, folder=folder)  # fmt: skip
     found = tuple(_departures(model, trial, pairs, forcing.seen, types))
@@ -223,35 +220,6 @@ def _list_weights(reference: onnx.ModelProto) -> dict[str, Feed]:
     }
 
 
-def _find_rectified(reference: onnx.ModelProto) -> set[str]:
-    """Values of which nothing reads what is below 0."""
-    wiring = wire(reference)
-    found: set[str] = set()
-    others = {value.name for value in reference.graph.output}
-    for at, node in enumerate(reference.graph.node):
-        (found if node.op_type == "Relu" else others).update(wiring.reads[at])
-    return found - others
-
-
-def _find_unsigned(model: onnx.ModelProto) -> set[str]:
-    """What DequantizeLinear gives with a zero point that is the least of its type: nothing of it is below 0."""
-    wiring = wire(model)
-    return {
-        node.output[0]
-        for node in model.graph.node
-        if node.op_type == "DequantizeLinear" and len(node.input) == 3 and _is_least(wiring.constant(node.input[2]))
-    }
-
-
-def _is_least(zero: Array | None) -> bool:
-    return (
-        zero is not None
-        and zero.size > 0
-        and zero.dtype.kind in "iu"
-        and bool((zero == np.iinfo(zero.dtype).min).all())
-    )
-
-
 def _map_values(model: onnx.ModelProto, reference: onnx.ModelProto, known: Mapping[str, Feed]) -> dict[str, str]:
     """Value of the model -> value of the reference: of the same name, or of a node of the same name and operator;
     outputs also by their place."""
@@ -288,7 +256,7 @@ def _parameters(model: onnx.ModelProto) -> dict[str, tuple[float, int]]:
     return found
 
 
-def _find_clipped(model: onnx.ModelProto) -> set[str]:
+def _find_quantised(model: onnx.ModelProto) -> set[str]:
     """Values that are only quantised. Where what is below 0 becomes 0 by it, ONNX Runtime's quantiser leaves out a Relu
     in front of them; what is not clipped shows behind it."""
     wiring = wire(model)
@@ -303,15 +271,13 @@ def _find_clipped(model: onnx.ModelProto) -> set[str]:
 class _Forcing:
     """A disturbance of the oracle that compares values with the reference's, and puts those in their place. pairs:
     value -> value of the reference. targets: value -> what it is in the reference. parameters: of quantised values.
-    clipped: values that lose what is below 0. halved: those that have lost it, which nothing reads in the reference.
-    narrow: inner values in float16. seen: value -> (what the model made of it, what it is in the reference), both
-    without quantisation."""
+    quantised: values that are only quantised. narrow: inner values in float16. seen: value -> (what the model made of
+    it, what it is in the reference), both without quantisation."""
 
     pairs: Mapping[str, str]
     targets: dict[str, Feed]
     parameters: Mapping[str, tuple[float, int]]
-    clipped: Set[str]
-    halved: Set[str]
+    quantised: Set[str]
     narrow: Set[str]
     seen: dict[str, tuple[Array, Array]] = field(default_factory=dict)
 
@@ -335,13 +301,11 @@ class _Forcing:
             return np.asarray(np.clip(np.rint(true / scale) + zero, limits.min, limits.max), value.dtype)
         if value.dtype.kind != true.dtype.kind:
             return value
-        if name in self.halved:
-            true = np.maximum(true, 0)
         if name in self.narrow:
             # The nodes behind get what the model has, so that they depart where it matters.
             is_kept = (np.abs(true) > LARGEST_FLOAT16) & (value * np.sign(true) >= KEPT_FLOAT16)
             true = np.where(is_kept, value, true)
-        if name not in self.clipped or (true < 0).any():
+        if name not in self.quantised or (true < 0).any():
             self.seen[name] = value, true
             return true
         self.seen[name] = np.maximum(value, 0), true  # a Relu may be left out: what clips it gets what it has to clip

@@ -157,7 +157,7 @@ def _compute_with_torch(
             found = _match_scopes(_record_modules(runs, args, kwargs), model)
         else:
             program, again = _export_again(module, args, kwargs)
-            found = dict(_match_nodes(*_record_nodes(program, args, kwargs), _restore_texts(model, again)))
+            found = dict(_match_nodes(*_record_nodes(program, args, kwargs), model, _read_texts(model, again)))
     named = _name_outputs(outputs, model)
     return FrameworkValues(inputs, {**found, **named}, named)
 
@@ -191,25 +191,27 @@ def _text_of(node: onnx.NodeProto) -> str:
     return next((entry.value for entry in node.metadata_props if entry.key == FX_NODE), "")
 
 
-def _restore_texts(model: onnx.ModelProto, again: onnx.ModelProto | None) -> onnx.ModelProto:
-    """The model with the FX nodes of another export of the module, if it has none of its own: tools leave them out. A
-    node has that of the node there of the same first output if both have the same operator and read the same values,
-    and all in front of them do so too."""
-    if again is None or any(_text_of(node) for node in model.graph.node):
-        return model
+def _read_texts(model: onnx.ModelProto, again: onnx.ModelProto | None) -> dict[str, str]:
+    """Value of the model -> the FX node of the node that makes it; empty where the export does not say.
+
+    Where it says so of no node, as tools leave it out, a node has that of the node of the same first output in another
+    export of the module, if both have the same operator and read the same values, and all in front of them do so too.
+    """
+    texts = {name: _text_of(node) for node in model.graph.node for name in node.output}
+    if again is None or any(texts.values()):
+        return texts
     twins = {name: node for node in again.graph.node for name in node.output[:1]}
-    made = {name for node in (*model.graph.node, *again.graph.node) for name in node.output}
+    made = texts.keys() | {name for node in again.graph.node for name in node.output}
     others: set[str] = set()
-    found = onnx.ModelProto()
-    found.CopyFrom(model)
-    for node in found.graph.node:
+    for node in model.graph.node:
         twin = twins.get(next(iter(node.output), ""))
-        read = [[name for name in each.input if name in made] for each in (node, twin)] if twin is not None else []
-        if twin is None or twin.op_type != node.op_type or read[0] != read[1] or others & set(read[0]):
-            others.update(node.output)
+        read = [name for name in node.input if name in made]
+        its = None if twin is None else [each for each in twin.input if each in made]
+        if twin is not None and twin.op_type == node.op_type and read == its and others.isdisjoint(read):
+            texts.update(dict.fromkeys(node.output, _text_of(twin)))
         else:
-            node.metadata_props.add(key=FX_NODE, value=_text_of(twin))
-    return found
+            others.update(node.output)
+    return texts
 
 
 def _record_nodes(
@@ -238,12 +240,12 @@ def _record_nodes(
 
 
 def _match_nodes(
-    recorded: Mapping[str, tuple[str, Array]], inputs: Sequence[str], model: onnx.ModelProto
+    recorded: Mapping[str, tuple[str, Array]], inputs: Sequence[str], model: onnx.ModelProto, texts: Mapping[str, str]
 ) -> Iterator[tuple[str, Array]]:
     """The values of an export that are those of FX nodes: of the same name, if the export says of the node, and of all
     that it reads, that operators and operands are the same. Other programs give a name to other nodes. inputs: of the
-    program, which are those of the export at the same places: a program calls `input` `input_1`."""
-    texts = {name: _text_of(node) for node in model.graph.node for name in node.output}
+    program, which are those of the export at the same places: a program calls `input` `input_1`. texts: as
+    `_read_texts` gives them."""
     exported = {name: (target, operands) for text in texts.values() for name, target, operands in _parse_nodes(text)}
     made = {name: (target, operands) for text, _ in recorded.values() for name, target, operands in _parse_nodes(text)}
     weights = {tensor.name for tensor in model.graph.initializer}
