@@ -11,7 +11,7 @@ HEAVY = ("duckdb", "numpy", "onnx")
 """Modules that take long to import."""
 EPCHECK = "from epcheck.cli.start import main; main()"
 SHARE = 2.0
-"""How many times the CPU seconds of importing onnx a command may take that imports none of HEAVY: it takes 1.2 times as
+"""How many times the CPU seconds of importing onnx a command may take that imports none of HEAVY: it takes 1.4 times as
 many."""
 
 
@@ -24,13 +24,18 @@ def checked_run(command: list[str], folder: Path) -> str:
 
 
 def is_quick(arguments: list[str], says: str, **variables: str) -> bool:
-    """Whether epcheck prints some text and, of three times each, takes at least once less than SHARE times the CPU
-    seconds of importing onnx, and imports none of HEAVY. In CPU time, compared with a known amount of work: the machine
-    may be busy, or slow. variables: of the environment."""
-    importing = min(_cpu_seconds("import onnx", [], "", variables)[0] for _ in range(3))
-    answers = [_cpu_seconds(EPCHECK, arguments, says, variables) for _ in range(3)]
-    assert [heavy for _, heavy in answers] == [[]] * 3
-    return min(seconds for seconds, _ in answers) < SHARE * importing
+    """Whether epcheck prints some text, imports none of HEAVY, and takes less than SHARE times the CPU seconds of
+    importing onnx. CPU time is compared with a known amount of work because the machine may be slow; the least of up to
+    10 times each counts because it may be busy. variables: of the environment."""
+    importing = answering = float("inf")
+    for _ in range(10):
+        importing = min(importing, _cpu_seconds("import onnx", [], "", variables)[0])
+        seconds, heavy = _cpu_seconds(EPCHECK, arguments, says, variables)
+        assert heavy == []
+        answering = min(answering, seconds)
+        if answering < SHARE * importing:
+            return True
+    return False
 
 
 def _cpu_seconds(program: str, arguments: list[str], says: str, variables: dict[str, str]) -> tuple[float, list[str]]:
