@@ -273,7 +273,7 @@ def use_sessions(
     """Make and run sessions as `use` says, each of them with the feeds of the case and with others."""
     import numpy as np
 
-    uses = importlib.import_module("uses")
+    uses, device_memory = importlib.import_module("uses"), importlib.import_module("device_memory")
 
     def bind() -> Any:
         return make_session(ort, case, provider, how, model, placed=False)
@@ -297,6 +297,7 @@ def use_sessions(
         reference=functools.partial(ort.InferenceSession, reference, providers=["CPUExecutionProvider"]),
         register_again=functools.partial(register_again, ort, provider) if how["plugin"] else None,
         share=functools.partial(make_of, model, initializers=shared) if shared else None,
+        read_device_bytes=device_memory.read_device_bytes,
     )
     feeds = {name[len("input.") :]: value for name, value in data.items() if name.startswith("input.")}
     try:

@@ -59,7 +59,8 @@ def apply_target(judged: Judged, target: Target, varied: VariedModel | None, red
     if (context := str(session.get("context", ""))) and not target.compiled:
         files["contexts.py"] = Path(contexts.__file__).read_bytes()
     if use := str(session.get("use", "")):
-        files["uses.py"] = Path(uses.__file__).read_bytes()
+        folder = Path(uses.__file__).parent
+        files.update({name: (folder / name).read_bytes() for name in ("uses.py", "device_memory.py")})
     if target.compiled:
         files[protocol.CONTEXT_FILE] = target.compiled
     if varied:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..failure import failure
-from . import timing, uses
+from . import device_memory, timing, uses
 from .declined import NotApplicableError
 from .values import differing, flatten_values, model_feeds
 
@@ -130,7 +130,8 @@ class FunctionBackend:
         if "use" not in request:
             return create()(feeds)
         try:
-            return uses.USES[request["use"]](uses.Sessions(create), feeds, **request.get("extent", {}))
+            sessions = uses.Sessions(create, read_device_bytes=device_memory.read_device_bytes)
+            return uses.USES[request["use"]](sessions, feeds, **request.get("extent", {}))
         except uses.NotUsableError as error:
             raise NotApplicableError(str(error)) from None
 

@@ -39,7 +39,7 @@ class Sessions:
     provider's, and one of the CPU provider of the first of `others`, or of the model. register_again: takes the library
     of the provider away and registers it again. end: makes a session in a process of its own, runs the feeds, and ends
     the process while the session is there; its exit code. share: makes a session of the model whose initializers have
-    the memory that all sessions made so share.
+    the memory that all sessions made so share. read_device_bytes: of the process (`device_memory`).
     """
 
     make: Callable[[], Session]
@@ -51,6 +51,7 @@ class Sessions:
     register_again: Callable[[], None] | None = None
     end: Callable[[Values], int] | None = None
     share: Callable[[], Session] | None = None
+    read_device_bytes: Callable[[], int] = lambda: 0
 
     def __call__(self) -> Session:
         return self.make()
@@ -69,7 +70,9 @@ COUNTS = 20
 """How often one counts."""
 
 KEPT_BYTES = 64 << 10
-"""Of resident memory that each released session may leave: an allocator does not give all back."""
+"""Of resident memory, and of a device's, that each released session may leave: an allocator does not give all back."""
+
+DEVICE_BYTES = "bytes of device memory"
 
 FIRST_RUNS = 30
 """Sessions whose first run several threads do at once."""
@@ -570,8 +573,12 @@ def _distance(first: Values, second: Values) -> float:
 
 def run_repeatedly(create: Sessions, feeds: Values, extent: Extent) -> Values:
     """Up to so many sessions, one after the other. Raises UseError where something of each of them stays."""
+
+    def count() -> dict[str, float]:
+        return {**measure_process(), DEVICE_BYTES: create.read_device_bytes()}
+
     expected = outputs = create()(feeds)
-    counted, began = [measure_process()], time.monotonic()
+    counted, began = [count()], time.monotonic()
     each_time = max(extent.sessions // COUNTS, 1)
     for number in range(1, extent.sessions + 1):
         outputs = create()(feeds)
@@ -579,7 +586,7 @@ def run_repeatedly(create: Sessions, feeds: Values, extent: Extent) -> Values:
             return outputs
         if number % each_time == 0:
             gc.collect()
-            counted.append(measure_process())
+            counted.append(count())
             took_s = time.monotonic() - began
             if number >= FEWEST_SESSIONS and took_s > (LEFT_S if _describe_left(counted, each_time) else SESSIONS_S):
                 break
@@ -593,7 +600,9 @@ def _describe_left(counted: Sequence[Mapping[str, float]], each_time: int) -> st
     counted: what the process has, at first and after every so many sessions."""
     steps = len(counted) - 1
     quarter, half, end = counted[steps // 4], counted[steps // 2], counted[steps]
-    memory = [("bytes of memory", KEPT_BYTES)] if steps * each_time >= FEWEST_SESSIONS else []
+    memory = (
+        [("bytes of memory", KEPT_BYTES), (DEVICE_BYTES, KEPT_BYTES)] if steps * each_time >= FEWEST_SESSIONS else []
+    )
     for what, most in (("handles", 0.5), ("threads", 0.5), *memory):
         sessions = (steps // 2 - steps // 4) * each_time, (steps - steps // 2) * each_time
         grown = half.get(what, 0) - quarter.get(what, 0), end.get(what, 0) - half.get(what, 0)

@@ -19,7 +19,7 @@ import numpy as np
 import onnxruntime
 
 from ..protocol import CONTEXT, INITIALIZER, OTHER, WEIGHTS, WEIGHTS_FILE
-from . import contexts, uses
+from . import contexts, device_memory, uses
 from .declined import NotApplicableError
 from .values import name_outputs
 
@@ -205,6 +205,7 @@ def _in_use(
         backend.plugin.register_again if backend.plugin else None,
         functools.partial(_end_process, backend, unprofiled, model),
         functools.partial(make_of, model, initializers=shared) if shared else None,
+        device_memory.read_device_bytes,
     )
     try:
         outputs = uses.USES[request["use"]](sessions, feeds, **request.get("extent", {}))
