@@ -1,8 +1,8 @@
 """Bytes of a device's memory that this process has, as its driver counts them.
 
-A driver is asked only where this process has loaded it. Linux: NVML, which lists processes by the numbers of the
-caller's namespace; else Vulkan's memory budget. Windows: DXGI; under Wine Vulkan's, because Wine's DXGI counts nothing
-that vkd3d allocates. The memory of a driver without a GPU is resident memory, and is not counted here.
+Linux: NVML, which lists processes by the numbers of the caller's namespace; else Vulkan's memory budget; each is asked
+only where this process has loaded such a driver. Windows: DXGI; under Wine Vulkan's budget, because Wine's DXGI counts
+nothing that vkd3d allocates. The memory of a driver without a GPU is resident memory, and is not counted here.
 
 The `run.py` of a reproduction has a copy of this file beside it, so it needs nothing else of epcheck.
 """
@@ -99,7 +99,7 @@ class _Properties2(ctypes.Structure):
 
 
 def read_device_bytes() -> int:
-    """The sum over devices; 0 where this process has loaded no driver that says it."""
+    """The sum over devices; 0 where no driver says it."""
     try:
         if sys.platform == "win32":
             return _read_vulkan("vulkan-1.dll") if _is_wine() else _read_dxgi()
